@@ -1,0 +1,41 @@
+"""The commit: one JetStream message holding the ordered events of one decision about one run."""
+
+import msgspec
+
+from waybook.events.engine import EngineEvent
+
+
+class Position(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """Where a commit stands: the stream's name and the sequence in it. There is no order across streams."""
+
+    stream: str
+    sequence: int
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """Events of one run that are stored together or not at all (DESIGN 3, "The commit protocol").
+
+    `version` counts the run's commits from 1. `walk` is the run's walk at the end of the commit. `at` is in
+    milliseconds since the epoch, UTC. `commands` are the ids of the commands that this commit applies.
+    `definition` is the content hash of the agent's definition that decided. An event is named by
+    (run, version, index in `events` from 0).
+    """
+
+    version: int
+    walk: int
+    at: int
+    actor: str
+    definition: str
+    events: tuple[EngineEvent, ...]
+    commands: tuple[str, ...] = ()
+
+
+def event_name(version: int, index: int) -> str:
+    """The name of an event within its run: `"<version>.<index>"`."""
+    return f"{version}.{index}"
+
+
+def parse_event_name(name: str) -> tuple[int, int]:
+    """The (version, index) of an event's name; ValueError when it is not one."""
+    version, _, index = name.partition(".")
+    return int(version), int(index)

@@ -1,0 +1,419 @@
+"""The events that the engine writes, one frozen struct each (DESIGN 4, "Events of the engine").
+
+A name is a past-tense fact. Times are milliseconds since the epoch, UTC; durations end in `_ms`. An event, a
+trigger and a timer are named `"<version>.<index>"` within their run (`waybook.events.commit.event_name`).
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+Bindings = dict[str, str | tuple[str, ...] | None]
+"""Names of the events that fill each parameter of a step: one, several, or none."""
+
+
+class Claim(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """Which delivery of a command holds an action; a later delivery of one command is always larger.
+
+    `sequence` is that of the command in COMMANDS, `consumer_created` the creation time of the consumer in
+    nanoseconds (the delivery count restarts with a new consumer), `delivery` counts from 1.
+    """
+
+    sequence: int
+    consumer_created: int
+    delivery: int
+
+
+class TokenUsage(msgspec.Struct, frozen=True):
+    """What a model counted for one call or one action."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why an attempt failed. `type` is the exception's class name, `text` is for people."""
+
+    type: str
+    text: str
+    retryable: bool = True
+
+
+class Parent(msgspec.Struct, frozen=True):
+    """The run and request that asked for a child run."""
+
+    agent: str
+    run: str
+    request: str
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True, omit_defaults=True):
+    """Base of all engine events; the JSON member `type` holds the class name."""
+
+
+class RunStarted(_Event, frozen=True, kw_only=True):
+    """First event of a run. `content` is the digest of what started it, `flags` are remarks of intake."""
+
+    agent: str
+    definition: str
+    state: str
+    configuration: dict[str, Any] = {}
+    thread: str | None = None
+    parent: Parent | None = None
+    content: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+class EventPublished(_Event, frozen=True, kw_only=True):
+    """A typed event of the agent: a step's result (`action`) or accepted from outside.
+
+    `payload` is the event's own JSON, `schema` its version. `request` names the request that it answers.
+    """
+
+    event: str
+    schema: int
+    payload: msgspec.Raw
+    action: str | None = None
+    request: str | None = None
+    branch: str | None = None
+
+
+class Transitioned(_Event, frozen=True, kw_only=True, rename={"from_state": "from", "to_state": "to"}):
+    """The lifecycle moved along row `row`, because of `on`; `fields` changed with it."""
+
+    row: str
+    from_state: str
+    to_state: str
+    on: str
+    fields: dict[str, Any] = {}
+    reason: str | None = None
+
+
+class FieldsSet(_Event, frozen=True, kw_only=True):
+    """A row without a next state applied: only the run's fields changed."""
+
+    row: str
+    fields: dict[str, Any]
+
+
+class StepBegan(_Event, frozen=True, kw_only=True):
+    """An attempt at an execution begins; who commits it runs it (claims, rule 1).
+
+    An execution is (run, walk, step, trigger). `action` names this attempt. `deadline` is the time by which
+    the worker ends it as failed.
+    """
+
+    action: str
+    step: str
+    trigger: str
+    attempt: int
+    walk: int
+    bindings: Bindings
+    command: str
+    claim: Claim
+    deadline: int
+    branch: str | None = None
+
+
+class StepCompleted(_Event, frozen=True, kw_only=True):
+    """An attempt ended with a result; `outputs` are indexes of EventPublished in the same commit."""
+
+    action: str
+    outputs: tuple[int, ...]
+    duration_ms: int
+    model: str | None = None
+    usage: TokenUsage | None = None
+    reuse_key: str | None = None
+
+
+class StepFailed(_Event, frozen=True, kw_only=True):
+    """An attempt ended with an error. `failures` counts those of (run, step); `exhausted`: no automatic retry."""
+
+    action: str
+    step: str
+    error: Failure
+    failures: int
+    exhausted: bool
+    duration_ms: int
+    model: str | None = None
+    usage: TokenUsage | None = None
+
+
+class ActionAbandoned(_Event, frozen=True, kw_only=True):
+    """An attempt that began and will never end: its worker was lost, or the run closed or was taken over.
+
+    `failures` and `exhausted` stand for `lost` only: a lost worker counts as a failure of the step.
+    """
+
+    action: str
+    reason: Literal["lost", "closed", "taken_over"]
+    failures: int | None = None
+    exhausted: bool = False
+
+
+class ActionReleased(_Event, frozen=True, kw_only=True):
+    """An attempt given back without a failure: a graceful stop, or a wait for a rate limit until `until`."""
+
+    action: str
+    reason: Literal["stop", "wait"]
+    until: int | None = None
+
+
+class LeaseRenewed(_Event, frozen=True, kw_only=True):
+    """The process that still runs these actions got a later delivery of their command."""
+
+    actions: tuple[str, ...]
+    claim: Claim
+
+
+class StepOffered(_Event, frozen=True, kw_only=True):
+    """An execution is due and its committer had no free slot; the relay asks for a worker."""
+
+    step: str
+    trigger: str
+    walk: int
+    bindings: Bindings
+    branch: str | None = None
+
+
+class StepReused(_Event, frozen=True, kw_only=True):
+    """A completed execution's results stand again, in a retry or a new walk. No step can bind this event."""
+
+    step: str
+    trigger: str
+    action: str
+
+
+class WalkStarted(_Event, frozen=True, kw_only=True):
+    """A person or a migration restarts the run's graph, keeping the executions named by their actions."""
+
+    n: int
+    keep: tuple[str, ...]
+    token: str | None
+    by: str
+    reason: str
+
+
+class RetryScheduled(_Event, frozen=True, kw_only=True):
+    """The next attempt of an execution is due at `due`, woken by `timer`."""
+
+    step: str
+    trigger: str
+    attempt: int
+    due: int
+    timer: str
+
+
+TimerClass = Literal["send", "deadline", "retry", "wait"]
+
+
+class TimerArmed(_Event, frozen=True, kw_only=True):
+    """A wait without a worker. The timer's id is this event's name, never used again."""
+
+    timer_class: TimerClass
+    due: int
+    about: str
+
+
+class TimerFired(_Event, frozen=True, kw_only=True):
+    """A pending timer's fire was accepted."""
+
+    timer: str
+
+
+class TimerCancelled(_Event, frozen=True, kw_only=True):
+    """A pending timer will not be acted upon any more."""
+
+    timer: str
+    reason: str
+
+
+class ApprovalRequested(_Event, frozen=True, kw_only=True):
+    """A sealed contract is put before people: this action, on this resource, with this digest, until `expires`."""
+
+    action: str
+    resource: str
+    scope: str
+    digest: str
+    requester: str
+    deciders: tuple[str, ...]
+    expires: int | None
+    policy: int
+
+
+class ApprovalDecided(_Event, frozen=True, kw_only=True):
+    """A person decided; `received_at` is the receipt time of the command, never a worker's clock."""
+
+    approval: str
+    decision: Literal["approved", "rejected"]
+    by: str
+    received_at: int
+    policy: int
+    grants: int
+
+
+class ApprovalUsed(_Event, frozen=True, kw_only=True):
+    """Stands in the same commit as the intent of the operation that it covers."""
+
+    approval: str
+    operation: str
+
+
+class ApprovalRevoked(_Event, frozen=True, kw_only=True):
+    """An edit, a policy or the kill switch took an approval back."""
+
+    approval: str
+    reason: str
+
+
+class OperationIntended(_Event, frozen=True, kw_only=True):
+    """An external side effect is about to be made; stored before the call."""
+
+    key: str
+    name: str
+    action: str
+    digest: str
+    params: dict[str, Any]
+    deadline: int
+    approval: str | None = None
+    reservation: str | None = None
+    generation: int = 1
+
+
+OperationOutcome = Literal["succeeded", "failed", "unknown", "absent"]
+
+
+class OperationSettled(_Event, frozen=True, kw_only=True):
+    """What came of an operation, and who says so. `unknown` is an outcome of its own."""
+
+    key: str
+    outcome: OperationOutcome
+    by: Literal["call", "find", "person"]
+    evidence: dict[str, Any] = {}
+
+
+class OperationDisputed(_Event, frozen=True, kw_only=True):
+    """A second, different outcome of an operation; kept for a person."""
+
+    key: str
+    outcome: OperationOutcome
+    by: Literal["call", "find", "person"]
+    evidence: dict[str, Any] = {}
+
+
+class ChildRequested(_Event, frozen=True, kw_only=True):
+    """Work is handed to another agent's run; the relay starts it."""
+
+    request: str
+    agent: str
+    run: str
+    start: msgspec.Raw
+    deadline: int | None = None
+
+
+class CancelRequested(_Event, frozen=True, kw_only=True):
+    """Another run is asked to stop; the relay tells it."""
+
+    target: str
+    reason: str
+
+
+class CommandConvicted(_Event, frozen=True, kw_only=True):
+    """A command killed its workers too often; it goes to DEAD and its run is failed."""
+
+    command: str
+    reason: str
+
+
+class RunEnded(_Event, frozen=True, kw_only=True):
+    """The run entered a terminal state; nothing but outcomes of operations follows."""
+
+    outcome: str
+    result: str | None = None
+
+
+class Reserved(_Event, frozen=True, kw_only=True):
+    """Of a ledger: an amount is held for an execution of a run until `expires`."""
+
+    run: str
+    execution: str
+    amount: int
+    expires: int
+
+
+class ReservationSettled(_Event, frozen=True, kw_only=True):
+    """Of a ledger: a reservation was used or released."""
+
+    run: str
+    execution: str
+    outcome: Literal["used", "released"]
+
+
+class ThreadJoined(_Event, frozen=True, kw_only=True):
+    """Of a thread: a run belongs to it."""
+
+    agent: str
+    run: str
+    message: str | None = None
+
+
+class PolicyChanged(_Event, frozen=True, kw_only=True):
+    """Of `@policy`: new values stand."""
+
+    values: dict[str, Any]
+    by: str
+
+
+class KillSwitchSet(_Event, frozen=True, kw_only=True):
+    """Of `@policy`: sends that have not begun stop (`on`) or may go on."""
+
+    on: bool
+    by: str
+    reason: str | None = None
+
+
+class GrantChanged(_Event, frozen=True, kw_only=True):
+    """Of `@grants`: who may decide what."""
+
+    person: str
+    may: tuple[str, ...]
+    by: str
+
+
+EngineEvent = (
+    RunStarted
+    | EventPublished
+    | Transitioned
+    | FieldsSet
+    | StepBegan
+    | StepCompleted
+    | StepFailed
+    | ActionAbandoned
+    | ActionReleased
+    | LeaseRenewed
+    | StepOffered
+    | StepReused
+    | WalkStarted
+    | RetryScheduled
+    | TimerArmed
+    | TimerFired
+    | TimerCancelled
+    | ApprovalRequested
+    | ApprovalDecided
+    | ApprovalUsed
+    | ApprovalRevoked
+    | OperationIntended
+    | OperationSettled
+    | OperationDisputed
+    | ChildRequested
+    | CancelRequested
+    | CommandConvicted
+    | RunEnded
+    | Reserved
+    | ReservationSettled
+    | ThreadJoined
+    | PolicyChanged
+    | KillSwitchSet
+    | GrantChanged
+)
