@@ -1,0 +1,38 @@
+"""What a step may know of its own execution."""
+
+from waybook.events.engine import TokenUsage
+from waybook.events.subjects import RunKey
+
+
+class StepContext:
+    """Injected into a step that asks for it: identity of the execution, and a place to report model use.
+
+    `execution` is stable over attempts: give it to outside systems as an idempotency key. `attempt` counts
+    from 1. `flags` are intake's remarks on the run.
+    """
+
+    def __init__(
+        self, *, key: RunKey, step: str, action: str, execution: str, attempt: int, flags: tuple[str, ...] = ()
+    ) -> None:
+        self.key = key
+        self.step = step
+        self.action = action
+        self.execution = execution
+        self.attempt = attempt
+        self.flags = flags
+        self.model: str | None = None
+        self.usage: TokenUsage | None = None
+
+    def used_model(self, name: str, usage: TokenUsage | None = None) -> None:
+        """Notes which model answered and what it counted; calls add up, the last name stands."""
+        self.model = name
+        if usage is None:
+            return
+        if self.usage is None:
+            self.usage = usage
+            return
+        self.usage = TokenUsage(
+            self.usage.prompt_tokens + usage.prompt_tokens,
+            self.usage.completion_tokens + usage.completion_tokens,
+            self.usage.total_tokens + usage.total_tokens,
+        )

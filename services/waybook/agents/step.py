@@ -1,0 +1,52 @@
+"""The `@step` mark on a method of an agent."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from waybook.engine.definition import TEN_MINUTES_MS, RetryPolicy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MARK = "__waybook_step__"
+
+
+class StepOptions(msgspec.Struct, frozen=True):
+    """What an author says about a step beside its signature.
+
+    `deadline_s` bounds one attempt (default 10 minutes). `max_executions`: completed executions in a run.
+    `stop_on_error` False: a failure is recorded and the run goes on. `depends`: functions and modules whose
+    source belongs to the step's code hash.
+    """
+
+    retry: RetryPolicy = RetryPolicy()
+    deadline_s: float = TEN_MINUTES_MS / 1000
+    max_executions: int | None = None
+    stop_on_error: bool = True
+    depends: tuple[Any, ...] = ()
+
+
+@overload
+def step(function: F, /) -> F: ...
+@overload
+def step(
+    *,
+    retry: RetryPolicy = ...,
+    deadline_s: float = ...,
+    max_executions: int | None = ...,
+    stop_on_error: bool = ...,
+    depends: tuple[Any, ...] = ...,
+) -> Callable[[F], F]: ...
+def step(function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+    """Marks a method as a step: its parameters' types are its inputs, its return type its outputs.
+
+    Use it bare or with options (`StepOptions`). The function itself stays as it is.
+    """
+    chosen = StepOptions(**options)
+
+    def mark(target: F) -> F:
+        setattr(target, MARK, chosen)
+        return target
+
+    return mark(function) if function is not None else mark

@@ -1,0 +1,242 @@
+"""Decide: what a command, a step's result or a fact makes of a run. Pure, synchronous, total.
+
+Several inputs that wait for one run are decided together and become one commit; each is looked at in the order
+given, on the state that the ones before it left, so the result is the same as one commit each.
+"""
+
+from collections.abc import Sequence
+
+from waybook.engine import claims
+from waybook.engine.definition import Definition
+from waybook.engine.dispatch import begin, dispatch, may_begin
+from waybook.engine.fold import seal
+from waybook.engine.inputs import (
+    Accepted,
+    Cancel,
+    Completed,
+    Continue,
+    Decision,
+    Delivered,
+    Exec,
+    Failed,
+    Input,
+    Move,
+    Nothing,
+    Outcome,
+    Output,
+    Refused,
+    Released,
+    Renewed,
+    Retry,
+    Signal,
+    Start,
+    World,
+)
+from waybook.engine.lifecycle import close, edge, matching_row, move, take_row
+from waybook.engine.recorder import Holder, Recorder
+from waybook.engine.retry import fail, names_of, retry
+from waybook.engine.run import Action, Run, execution_key
+from waybook.events import engine as e
+from waybook.events.commit import Commit
+from waybook.events.subjects import RunKey
+
+NOBODY = World()
+
+
+def decide(
+    definition: Definition, key: RunKey, run: Run | None, inputs: Sequence[Input], now: int, world: World = NOBODY
+) -> Decision:
+    """The events of one commit for `inputs`, with one outcome each.
+
+    `run` is the folded run or None when its subject is empty; it stays as it is. `now` is in ms UTC. An input
+    that is refused or finds nothing to do leaves no event.
+    """
+    recorder = Recorder(definition, key, run, now, world)
+    outcomes = tuple(_decide_one(recorder, one) for one in inputs)
+    after = recorder.run if recorder.started else None
+    if after is not None and recorder.events:
+        seal(after, recorder.version, now, definition.hash, recorder.commands)
+    return Decision(tuple(recorder.events), outcomes, tuple(recorder.commands), after)
+
+
+def commit_of(decision: Decision, definition: Definition, actor: str) -> Commit:
+    """The commit that stores a decision with events; `actor` says who wrote it."""
+    assert decision.run is not None and decision.events
+    return Commit(
+        version=decision.run.version,
+        walk=decision.run.walk,
+        at=decision.run.at,
+        actor=actor,
+        definition=definition.hash,
+        events=decision.events,
+        commands=decision.commands,
+    )
+
+
+def _decide_one(recorder: Recorder, one: Input) -> Outcome:
+    if isinstance(one, Delivered):
+        return _command(recorder, one)
+    if not recorder.started:
+        return Refused("message_not_found", f"there is no run {recorder.key}")
+    if isinstance(one, Renewed):
+        return claims.renew(recorder, one)
+    if isinstance(one, Released):
+        return claims.release(recorder, one)
+    action = _open_action(recorder, one)
+    if isinstance(action, Refused):
+        return action
+    if isinstance(one, Failed):
+        return fail(recorder, one, action)
+    return _complete(recorder, one, action)
+
+
+def _open_action(recorder: Recorder, result: Completed | Failed) -> Action | Refused:
+    action = recorder.run.actions.get(result.action)
+    if action is None:
+        return Refused("unknown_action", f"run {recorder.key} has no action {result.action}")
+    if action.status != "running" or action.claim != result.claim:
+        return Refused(
+            "stale", f"action {result.action} is {action.status}; its result belongs to a superseded attempt"
+        )
+    return action
+
+
+def _command(recorder: Recorder, delivered: Delivered) -> Outcome:
+    command = delivered.command
+    if recorder.started and command.id in recorder.run.applied:
+        return claims.resume(recorder, delivered)
+    if command.expires_at is not None and recorder.now > command.expires_at:
+        return Refused("expired", f"the command was valid until {command.expires_at} and handled at {recorder.now}")
+    version = recorder.run.version if recorder.started else 0
+    if command.if_version is not None and command.if_version != version:
+        return Refused("stale", f"the command holds for version {command.if_version}, the run is at {version}")
+    before = len(recorder.events)
+    outcome = _body(recorder, delivered)
+    if isinstance(outcome, Accepted) and len(recorder.events) > before:
+        recorder.apply_command(command.id)
+    return outcome
+
+
+def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
+    body = delivered.body
+    if isinstance(body, Start):
+        return _start(recorder, delivered, body)
+    if not recorder.started:
+        return Refused("message_not_found", f"there is no run {recorder.key}")
+    if isinstance(body, Continue):
+        return claims.carry_on(recorder, delivered)
+    if isinstance(body, Retry):
+        return retry(recorder, delivered, body)
+    if isinstance(body, Exec):
+        return _exec(recorder, delivered, body)
+    if isinstance(body, Move):
+        return _move(recorder, body)
+    if isinstance(body, Cancel):
+        return _cancel(recorder, body)
+    return _signal(recorder, delivered, body)
+
+
+def _start(recorder: Recorder, delivered: Delivered, start: Start) -> Outcome:
+    if recorder.started:
+        if start.content is not None and recorder.run.content not in (None, start.content):
+            return Refused("message_id_reused", f"run {recorder.key} was started by other content")
+        return Nothing("already_there")
+    definition = recorder.definition
+    recorder.record(
+        e.RunStarted(
+            agent=definition.agent,
+            definition=definition.hash,
+            state=definition.table.initial,
+            configuration=start.configuration,
+            thread=start.thread,
+            content=start.content,
+            flags=start.flags,
+        )
+    )
+    _publish(recorder, (start.output,), Holder(delivered.command.id, delivered.claim))
+    return Accepted()
+
+
+def _publish(
+    recorder: Recorder,
+    outputs: Sequence[Output],
+    holder: Holder,
+    *,
+    action: str | None = None,
+    request: str | None = None,
+) -> None:
+    """Stores events, then lets the table dispose of each, then begins what each makes due."""
+    names = [
+        recorder.record(
+            e.EventPublished(
+                event=o.event, schema=o.schema, payload=o.payload, action=action, request=request, branch=o.branch
+            )
+        )
+        for o in outputs
+    ]
+    for output in outputs:
+        take_row(recorder, names_of(recorder, output.event), output.value)
+    for name in names:
+        dispatch(recorder, name, holder)
+
+
+def _complete(recorder: Recorder, completed: Completed, action: Action) -> Outcome:
+    first = len(recorder.events) + 1
+    recorder.record(
+        e.StepCompleted(
+            action=action.id,
+            outputs=tuple(range(first, first + len(completed.outputs))),
+            duration_ms=completed.duration_ms,
+            model=completed.model,
+            usage=completed.usage,
+            reuse_key=completed.reuse_key,
+        )
+    )
+    _publish(recorder, completed.outputs, Holder(action.command, action.claim), action=action.id)
+    return Accepted()
+
+
+def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome:
+    event = signal.output.event
+    kind = recorder.definition.kinds.get(event)
+    if kind != "external":
+        return Refused("invalid_input", f"{event} is not an external event of {recorder.definition.agent}")
+    if recorder.run.ended:
+        return Refused("terminal", f"the run has ended as {recorder.run.outcome}")
+    if signal.request is not None and signal.request in recorder.run.answered:
+        return Refused(
+            "already_decided", f"request {signal.request} was answered by {recorder.run.answered[signal.request]}"
+        )
+    names = names_of(recorder, event)
+    row = matching_row(recorder.definition.table, recorder.run, names, signal.output.value, recorder.world)
+    if delivered.person and row is None and event not in recorder.definition.takers:
+        return Refused("illegal_edge", f"{event} changes nothing while the run is {recorder.run.state}")
+    holder = Holder(delivered.command.id, delivered.claim)
+    _publish(recorder, (signal.output,), holder, request=signal.request)
+    return Accepted()
+
+
+def _move(recorder: Recorder, body: Move) -> Outcome:
+    row = edge(recorder.definition.table, recorder.run.state, body.to_state)
+    if isinstance(row, Refused):
+        return row
+    move(recorder, row.name, body.to_state, "Move", dict(body.fields), body.reason)
+    return Accepted()
+
+
+def _cancel(recorder: Recorder, body: Cancel) -> Outcome:
+    if recorder.run.ended:
+        return Refused("terminal", f"the run has ended as {recorder.run.outcome}")
+    if take_row(recorder, ("CancelRequested",), body) is None:
+        close(recorder, "cancelled")
+    return Accepted()
+
+
+def _exec(recorder: Recorder, delivered: Delivered, body: Exec) -> Outcome:
+    offer = recorder.run.offers.get(execution_key(recorder.run.walk, body.step, body.trigger))
+    if offer is None or not may_begin(recorder.definition, recorder.run):
+        return Nothing("nothing_due")
+    step = recorder.definition.steps[offer.step]
+    holder = Holder(delivered.command.id, delivered.claim)
+    begin(recorder, step, offer.trigger, offer.bindings, holder, branch=offer.branch)
+    return Accepted()

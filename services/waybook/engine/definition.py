@@ -1,0 +1,135 @@
+"""A definition: what the engine knows of an agent. Steps' bodies stay outside (`waybook.agents`)."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from waybook.engine.inputs import World
+    from waybook.engine.run import Run
+
+ParameterKind = Literal["required", "optional", "list", "fixed_list"]
+EventKind = Literal["plain", "start", "stop", "external"]
+
+FAILED = "failed"
+"""The one state that every lifecycle shares: a step failed; nothing begins until a retry or a person moves the run."""
+
+FIVE_MINUTES_MS = 300_000
+TEN_MINUTES_MS = 600_000
+
+Guard = Callable[["Run", Any, "World"], bool]
+FieldsOf = Callable[["Run", Any], Mapping[str, Any]]
+ReasonOf = Callable[["Run", Any], str | None]
+Decode = Callable[[str, int, msgspec.Raw], Any]
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One event input of a step. `types` are exact type names; `size` is that of a fixed list."""
+
+    name: str
+    types: tuple[str, ...]
+    kind: ParameterKind = "required"
+    size: int | None = None
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    """How often and when a failed step runs again: at the next multiple of `grid_ms`, `max_failures` in all."""
+
+    max_failures: int = 3
+    grid_ms: int = FIVE_MINUTES_MS
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A step's declaration. `deadline_ms` bounds one attempt; `max_executions` those of a run, None: no limit."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    outputs: frozenset[str] = frozenset()
+    retry: RetryPolicy = RetryPolicy()
+    deadline_ms: int = TEN_MINUTES_MS
+    code_hash: str = ""
+    max_executions: int | None = None
+    stop_on_error: bool = True
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        """All event types that may trigger the step, optional ones included."""
+        return frozenset(t for p in self.parameters for t in p.types)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One row of a lifecycle table: in `state` (or `*`: any that is not terminal), on this event.
+
+    `on` is an event type's name, `StopEvent` for any stop event, or one of the engine's causes `StepFailed`,
+    `RetryRequested`, `CancelRequested`. Without `next` only fields change. A row nothing drives yet has `on`
+    empty: it stands for a legal edge that a direct lifecycle call may take.
+    """
+
+    name: str
+    state: str
+    on: str
+    next: str | None = None
+    guard: Guard | None = None
+    fields: FieldsOf | None = None
+    reason: ReasonOf | None = None
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A lifecycle: its states, rows in order of precedence, and what each parked state waits for."""
+
+    initial: str
+    states: frozenset[str]
+    terminal: frozenset[str]
+    rows: tuple[Row, ...]
+    waits: Mapping[str, str] = {}
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """An agent as the engine sees it. `hash` covers steps, event schemas and table (DESIGN 4, "Retry").
+
+    `kinds` says of every event type of the agent what it is; `decode` turns a stored payload into the typed
+    event and must be pure.
+    """
+
+    agent: str
+    hash: str
+    steps: Mapping[str, Step]
+    table: Table
+    kinds: Mapping[str, EventKind]
+    decode: Decode
+    takers: Mapping[str, tuple[Step, ...]] = {}
+
+    @classmethod
+    def build(
+        cls,
+        *,
+        agent: str,
+        hash: str,
+        steps: tuple[Step, ...],
+        table: Table,
+        kinds: Mapping[str, EventKind],
+        decode: Decode,
+    ) -> "Definition":
+        """A definition with the index from event type to the steps that take it, in order of declaration."""
+        takers: dict[str, tuple[Step, ...]] = {}
+        for step in steps:
+            for name in step.inputs:
+                takers[name] = (*takers.get(name, ()), step)
+        named = {step.name: step for step in steps}
+        return cls(agent=agent, hash=hash, steps=named, table=table, kinds=kinds, decode=decode, takers=takers)
+
+
+def default_table() -> Table:
+    """The lifecycle of an agent that declares none (DESIGN 4)."""
+    return Table(
+        initial="running",
+        states=frozenset({"running", "completed", "failed", "cancelled"}),
+        terminal=frozenset({"completed", "cancelled"}),
+        rows=(
+            Row("complete", "running", "StopEvent", "completed"),
+            Row("fail", "running", "StepFailed", "failed"),
+            Row("retry", "failed", "RetryRequested", "running"),
+            Row("cancel", "*", "CancelRequested", "cancelled"),
+        ),
+    )

@@ -1,0 +1,138 @@
+"""Dispatch by the prefix rule: which executions an event makes due, and with what bindings.
+
+An event is looked at with the log up to itself and no further. Every binding contains its trigger, so
+(walk, step, trigger) names an execution (spec/dispatcher-spec.md, section 5).
+"""
+
+from waybook.engine.definition import FAILED, Definition, Parameter, Step
+from waybook.engine.recorder import Holder, Recorder
+from waybook.engine.run import Published, Run, execution_key
+from waybook.events import engine as e
+
+
+def bind(step: Step, run: Run, trigger: Published) -> e.Bindings | None:
+    """The bindings of `step` for `trigger`, or None while a required input is missing."""
+    bindings: e.Bindings = {}
+    for parameter in step.parameters:
+        filled, value = _fill(parameter, run, trigger)
+        if not filled:
+            return None
+        bindings[parameter.name] = value
+    return bindings
+
+
+def _fill(parameter: Parameter, run: Run, trigger: Published) -> tuple[bool, str | tuple[str, ...] | None]:
+    if parameter.kind in ("required", "optional"):
+        if trigger.event in parameter.types:
+            return True, trigger.name
+        latest = _latest(parameter.types, run, trigger.ordinal)
+        return (parameter.kind == "optional" or latest is not None), latest
+    found = _all(parameter.types, run, trigger.ordinal)
+    if parameter.kind == "fixed_list":
+        return len(found) == parameter.size, found
+    return bool(found), found
+
+
+def _latest(types: tuple[str, ...], run: Run, until: int) -> str | None:
+    """Name of the most recent event of these types with an ordinal up to `until`."""
+    best: Published | None = None
+    for name in types:
+        for published in reversed(run.visible.get(name, ())):
+            if published.ordinal <= until:
+                if best is None or published.ordinal > best.ordinal:
+                    best = published
+                break
+    return best.name if best is not None else None
+
+
+def _all(types: tuple[str, ...], run: Run, until: int) -> tuple[str, ...]:
+    found = [p for name in types for p in run.visible.get(name, ()) if p.ordinal <= until]
+    found.sort(key=lambda p: p.ordinal)
+    return tuple(p.name for p in found)
+
+
+def may_begin(definition: Definition, run: Run) -> bool:
+    """Whether anything may begin: not in a terminal state, not in `failed`."""
+    return not run.ended and run.state != FAILED and run.state not in definition.table.terminal
+
+
+def dispatch(recorder: Recorder, name: str, holder: Holder) -> None:
+    """Begins, or offers, every execution that the event `name` makes due and that has not begun."""
+    if not may_begin(recorder.definition, recorder.run):
+        return
+    trigger = recorder.run.event(name)
+    for step in recorder.definition.takers.get(trigger.event, ()):
+        key = execution_key(recorder.run.walk, step.name, trigger.name)
+        if key in recorder.run.executions or key in recorder.run.offers:
+            continue
+        if step.max_executions is not None and _committed(recorder.run, step.name) >= step.max_executions:
+            continue
+        bindings = bind(step, recorder.run, trigger)
+        if bindings is None:
+            continue
+        if recorder.free > 0:
+            begin(recorder, step, trigger.name, bindings, holder, branch=trigger.branch)
+        else:
+            recorder.record(
+                e.StepOffered(
+                    step=step.name,
+                    trigger=trigger.name,
+                    walk=recorder.run.walk,
+                    bindings=bindings,
+                    branch=trigger.branch,
+                )
+            )
+
+
+def _committed(run: Run, step: str) -> int:
+    return sum(1 for a in run.actions.values() if a.step == step and a.walk == run.walk and a.status == "completed")
+
+
+def begin(
+    recorder: Recorder, step: Step, trigger: str, bindings: e.Bindings, holder: Holder, *, branch: str | None = None
+) -> str:
+    """Begins the next attempt at an execution under `holder`; returns the action's id."""
+    run = recorder.run
+    previous = run.executions.get(execution_key(run.walk, step.name, trigger))
+    attempt = run.actions[previous].attempt + 1 if previous is not None else 1
+    action = recorder.next_name()
+    recorder.free -= 1
+    recorder.record(
+        e.StepBegan(
+            action=action,
+            step=step.name,
+            trigger=trigger,
+            attempt=attempt,
+            walk=run.walk,
+            bindings=bindings,
+            command=holder.command,
+            claim=holder.claim,
+            deadline=recorder.now + step.deadline_ms,
+            branch=branch,
+        )
+    )
+    return action
+
+
+def dispatch_all(recorder: Recorder, holder: Holder) -> None:
+    """Looks at every visible event again: begins what is due and was never begun (claims, rule 7)."""
+    names = sorted((p for events in recorder.run.visible.values() for p in events), key=lambda p: p.ordinal)
+    for published in names:
+        dispatch(recorder, published.name, holder)
+
+
+def missing_inputs(definition: Definition, run: Run) -> dict[str, tuple[str, ...]]:
+    """For each step that has not run in this walk: the event types that a required input still waits for."""
+    ran = {a.step for a in run.actions.values() if a.walk == run.walk}
+    answer: dict[str, tuple[str, ...]] = {}
+    for step in definition.steps.values():
+        if step.name in ran:
+            continue
+        lacking = tuple(
+            "|".join(p.types)
+            for p in step.parameters
+            if p.kind != "optional" and not any(run.visible.get(t) for t in p.types)
+        )
+        if lacking:
+            answer[step.name] = lacking
+    return answer

@@ -1,0 +1,365 @@
+"""Fold: a run's state from its history, commit by commit. Pure; replay and the live path use this same code."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from waybook.engine.definition import FAILED
+from waybook.engine.errors import HistoryHole
+from waybook.engine.run import (
+    Action,
+    Approval,
+    Offer,
+    Operation,
+    PathStep,
+    Published,
+    Retry,
+    Run,
+    Timer,
+    execution_key,
+)
+from waybook.events import engine as e
+from waybook.events.commit import Commit
+from waybook.events.subjects import RunKey
+
+Stored = tuple[Commit, int, str]
+"""A commit, its sequence in the stream, and its commit id."""
+
+
+def fold(run: Run | None, commit: Commit, sequence: int, *, key: RunKey, commit_id: str = "") -> Run:
+    """The run after `commit`, stored at `sequence`. Raises HistoryHole when it does not follow `run`."""
+    return fold_all(run, [(commit, sequence, commit_id)], key=key)  # type: ignore[return-value]
+
+
+def fold_all(run: Run | None, history: Iterable[Stored], *, key: RunKey) -> Run | None:
+    """The run after all commits of `history`; `run` itself stays as it is. None when there is nothing."""
+    current = run.copy() if run is not None else None
+    for commit, sequence, commit_id in history:
+        version = current.version if current is not None else 0
+        if commit.version != version + 1:
+            raise HistoryHole(f"run {key}: version {commit.version} at sequence {sequence} follows version {version}")
+        current = advance(current, commit, key)
+        current.sequence = sequence
+        current.commit = commit_id
+    return current
+
+
+def advance(run: Run | None, commit: Commit, key: RunKey) -> Run:
+    """Applies a commit to a working copy in place and returns it."""
+    prefix = f"{commit.version}."
+    for index, event in enumerate(commit.events):
+        run = apply(run, event, f"{prefix}{index}", commit.at, key)
+    if run is None:
+        raise HistoryHole(f"run {key}: its first commit holds no RunStarted")
+    seal(run, commit.version, commit.at, commit.definition, commit.commands)
+    return run
+
+
+def seal(run: Run, version: int, at: int, definition: str, commands: Iterable[str]) -> None:
+    """Closes a commit on a working copy: what the envelope says beside its events."""
+    run.version = version
+    run.at = at
+    if definition:
+        run.definition = definition
+    for command in commands:
+        run.applied[command] = version
+
+
+def apply(run: Run | None, event: e.EngineEvent, name: str, at: int, key: RunKey) -> Run:
+    """Applies one event, named `name`, to a working copy in place; begins one on RunStarted."""
+    if run is None:
+        if type(event) is e.RunStarted:
+            return _started(event, at, key)
+        run = _system_aggregate(at, key)
+    handler = _HANDLERS.get(type(event))
+    if handler is not None:
+        handler(run, event, name, at)
+    return run
+
+
+def _started(event: e.RunStarted, at: int, key: RunKey) -> Run:
+    return Run(
+        key=key,
+        agent=event.agent,
+        definition=event.definition,
+        state=event.state,
+        started_at=at,
+        configuration=event.configuration,
+        thread=event.thread,
+        parent=event.parent,
+        content=event.content,
+        flags=event.flags,
+    )
+
+
+def _system_aggregate(at: int, key: RunKey) -> Run:
+    """System aggregates have no start event: their first fact begins them."""
+    if not key.agent.startswith("@"):
+        raise HistoryHole(f"run {key}: its history does not begin with RunStarted")
+    return Run(key=key, agent=key.agent, definition="", state="open", started_at=at)
+
+
+def _published(run: Run, event: e.EventPublished, name: str, at: int) -> None:
+    published = Published(
+        name=name,
+        ordinal=len(run.log),
+        event=event.event,
+        schema=event.schema,
+        payload=event.payload,
+        action=event.action,
+        request=event.request,
+        branch=event.branch,
+        walk=run.walk,
+    )
+    run.log.append(published)
+    run.visible[event.event] = [*run.visible.get(event.event, ()), published]
+    if run.state == FAILED:
+        run.unhandled.append(name)
+    if event.request is not None:
+        run.answered.setdefault(event.request, name)
+    if event.action is not None:
+        action = run.actions[event.action]
+        run.actions[event.action] = replace(action, outputs=(*action.outputs, name))
+
+
+def _transitioned(run: Run, event: e.Transitioned, name: str, at: int) -> None:
+    run.state = event.to_state
+    run.fields.update(event.fields)
+    if event.to_state == FAILED:
+        return
+    run.unhandled = []
+    step = PathStep(event.row, event.from_state, event.to_state, event.on)
+    for index, earlier in enumerate(run.path):
+        if earlier.from_state == event.to_state:
+            run.path = run.path[:index]
+            return
+    run.path.append(step)
+
+
+def _fields_set(run: Run, event: e.FieldsSet, name: str, at: int) -> None:
+    run.fields.update(event.fields)
+
+
+def _began(run: Run, event: e.StepBegan, name: str, at: int) -> None:
+    action = Action(
+        id=event.action,
+        step=event.step,
+        trigger=event.trigger,
+        attempt=event.attempt,
+        walk=event.walk,
+        bindings=event.bindings,
+        command=event.command,
+        claim=event.claim,
+        began_at=at,
+        deadline=event.deadline,
+        branch=event.branch,
+    )
+    run.actions[event.action] = action
+    key = execution_key(event.walk, event.step, event.trigger)
+    previous = run.executions.get(key)
+    if previous is not None:
+        run.open.pop(previous, None)
+    run.executions[key] = event.action
+    run.open[event.action] = None
+    run.offers.pop(key, None)
+    run.retries.pop(key, None)
+
+
+def _completed(run: Run, event: e.StepCompleted, name: str, at: int) -> None:
+    run.actions[event.action] = replace(
+        run.actions[event.action],
+        status="completed",
+        ended_at=at,
+        duration_ms=event.duration_ms,
+        model=event.model,
+        usage=event.usage,
+        reuse_key=event.reuse_key,
+    )
+    run.open.pop(event.action, None)
+
+
+def _failed(run: Run, event: e.StepFailed, name: str, at: int) -> None:
+    run.actions[event.action] = replace(
+        run.actions[event.action],
+        status="failed",
+        ended_at=at,
+        duration_ms=event.duration_ms,
+        error=event.error,
+        failures=event.failures,
+        exhausted=event.exhausted,
+        model=event.model,
+        usage=event.usage,
+    )
+    run.open.pop(event.action, None)
+    run.failures[event.step] = event.failures
+
+
+def _abandoned(run: Run, event: e.ActionAbandoned, name: str, at: int) -> None:
+    action = run.actions[event.action]
+    failures = action.failures if event.failures is None else event.failures
+    run.actions[event.action] = replace(
+        action, status="abandoned", ended_at=at, failures=failures, exhausted=event.exhausted
+    )
+    run.open.pop(event.action, None)
+    if event.failures is not None:
+        run.failures[action.step] = event.failures
+
+
+def _released(run: Run, event: e.ActionReleased, name: str, at: int) -> None:
+    run.actions[event.action] = replace(run.actions[event.action], status="released", ended_at=at)
+
+
+def _renewed(run: Run, event: e.LeaseRenewed, name: str, at: int) -> None:
+    for action in event.actions:
+        run.actions[action] = replace(run.actions[action], claim=event.claim)
+
+
+def _offered(run: Run, event: e.StepOffered, name: str, at: int) -> None:
+    key = execution_key(event.walk, event.step, event.trigger)
+    run.offers[key] = Offer(event.step, event.trigger, event.walk, event.bindings, event.branch)
+
+
+def _walk_started(run: Run, event: e.WalkStarted, name: str, at: int) -> None:
+    kept = set(event.keep)
+    run.walk = event.n
+    run.walk_token = event.token
+    run.path = []
+    run.unhandled = []
+    run.offers = {}
+    run.retries = {}
+    run.visible = {}
+    for published in run.log:
+        if published.action is None or published.action in kept:
+            run.visible.setdefault(published.event, []).append(published)
+    for action_id in event.keep:
+        action = run.actions[action_id]
+        run.executions[execution_key(event.n, action.step, action.trigger)] = action_id
+
+
+def _retry_scheduled(run: Run, event: e.RetryScheduled, name: str, at: int) -> None:
+    key = execution_key(run.walk, event.step, event.trigger)
+    run.retries[key] = Retry(event.step, event.trigger, event.attempt, event.due, event.timer)
+
+
+def _timer_armed(run: Run, event: e.TimerArmed, name: str, at: int) -> None:
+    run.timers[name] = Timer(event.timer_class, event.due, event.about)
+
+
+def _timer_fired(run: Run, event: e.TimerFired, name: str, at: int) -> None:
+    run.timers.pop(event.timer, None)
+    run.resolved[event.timer] = "fired"
+
+
+def _timer_cancelled(run: Run, event: e.TimerCancelled, name: str, at: int) -> None:
+    run.timers.pop(event.timer, None)
+    run.resolved[event.timer] = "cancelled"
+
+
+def _approval_requested(run: Run, event: e.ApprovalRequested, name: str, at: int) -> None:
+    run.approvals[name] = Approval(event)
+
+
+def _approval_decided(run: Run, event: e.ApprovalDecided, name: str, at: int) -> None:
+    run.approvals[event.approval] = replace(run.approvals[event.approval], decided=event)
+
+
+def _approval_used(run: Run, event: e.ApprovalUsed, name: str, at: int) -> None:
+    run.approvals[event.approval] = replace(run.approvals[event.approval], used_by=event.operation)
+
+
+def _approval_revoked(run: Run, event: e.ApprovalRevoked, name: str, at: int) -> None:
+    run.approvals[event.approval] = replace(run.approvals[event.approval], revoked=event.reason)
+
+
+def _intended(run: Run, event: e.OperationIntended, name: str, at: int) -> None:
+    run.operations[event.key] = Operation(event)
+
+
+def _settled(run: Run, event: e.OperationSettled, name: str, at: int) -> None:
+    run.operations[event.key] = replace(
+        run.operations[event.key], outcome=event.outcome, by=event.by, evidence=event.evidence
+    )
+
+
+def _disputed(run: Run, event: e.OperationDisputed, name: str, at: int) -> None:
+    operation = run.operations[event.key]
+    run.operations[event.key] = replace(operation, disputed=(*operation.disputed, event.outcome))
+
+
+def _convicted(run: Run, event: e.CommandConvicted, name: str, at: int) -> None:
+    run.convicted[event.command] = event.reason
+
+
+def _ended(run: Run, event: e.RunEnded, name: str, at: int) -> None:
+    run.outcome = event.outcome
+    run.result = event.result
+    run.retries = {}
+    run.offers = {}
+    run.unhandled = []
+
+
+def _thread_joined(run: Run, event: e.ThreadJoined, name: str, at: int) -> None:
+    members: list[dict[str, Any]] = run.fields.get("members", [])
+    member = {"agent": event.agent, "run": event.run, "message": event.message, "at": at}
+    run.fields["members"] = [*members, member]
+
+
+def _policy_changed(run: Run, event: e.PolicyChanged, name: str, at: int) -> None:
+    run.fields.update(event.values)
+
+
+def _kill_switch_set(run: Run, event: e.KillSwitchSet, name: str, at: int) -> None:
+    run.fields["kill_switch"] = event.on
+
+
+def _grant_changed(run: Run, event: e.GrantChanged, name: str, at: int) -> None:
+    run.fields[event.person] = event.may
+
+
+def _reserved(run: Run, event: e.Reserved, name: str, at: int) -> None:
+    run.fields[f"{event.run}/{event.execution}"] = {"amount": event.amount, "expires": event.expires, "outcome": None}
+
+
+def _reservation_settled(run: Run, event: e.ReservationSettled, name: str, at: int) -> None:
+    key = f"{event.run}/{event.execution}"
+    run.fields[key] = {**run.fields.get(key, {}), "outcome": event.outcome}
+
+
+def _step_reused(run: Run, event: e.StepReused, name: str, at: int) -> None:
+    run.executions[execution_key(run.walk, event.step, event.trigger)] = event.action
+
+
+_HANDLERS: dict[type, Callable[[Run, Any, str, int], None]] = {
+    e.EventPublished: _published,
+    e.Transitioned: _transitioned,
+    e.FieldsSet: _fields_set,
+    e.StepBegan: _began,
+    e.StepCompleted: _completed,
+    e.StepFailed: _failed,
+    e.ActionAbandoned: _abandoned,
+    e.ActionReleased: _released,
+    e.LeaseRenewed: _renewed,
+    e.StepOffered: _offered,
+    e.StepReused: _step_reused,
+    e.WalkStarted: _walk_started,
+    e.RetryScheduled: _retry_scheduled,
+    e.TimerArmed: _timer_armed,
+    e.TimerFired: _timer_fired,
+    e.TimerCancelled: _timer_cancelled,
+    e.ApprovalRequested: _approval_requested,
+    e.ApprovalDecided: _approval_decided,
+    e.ApprovalUsed: _approval_used,
+    e.ApprovalRevoked: _approval_revoked,
+    e.OperationIntended: _intended,
+    e.OperationSettled: _settled,
+    e.OperationDisputed: _disputed,
+    e.CommandConvicted: _convicted,
+    e.RunEnded: _ended,
+    e.ThreadJoined: _thread_joined,
+    e.PolicyChanged: _policy_changed,
+    e.KillSwitchSet: _kill_switch_set,
+    e.GrantChanged: _grant_changed,
+    e.Reserved: _reserved,
+    e.ReservationSettled: _reservation_settled,
+}

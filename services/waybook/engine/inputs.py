@@ -1,0 +1,173 @@
+"""What reaches a run's decision, and what comes of it: small frozen types, closed by two unions."""
+
+from typing import Any
+
+import msgspec
+
+from waybook.engine.run import Run
+from waybook.events.command import Command
+from waybook.events.engine import Claim, EngineEvent, Failure, TokenUsage
+
+
+class Output(msgspec.Struct, frozen=True):
+    """A typed event that a step returned or that came from outside; `value` is the event itself."""
+
+    event: str
+    schema: int
+    payload: msgspec.Raw
+    value: Any
+    branch: str | None = None
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Begin a run with `output`. `content` is the digest of the canonical content of what started it."""
+
+    output: Output
+    content: str | None = None
+    thread: str | None = None
+    flags: tuple[str, ...] = ()
+    configuration: dict[str, Any] = {}
+
+
+class Signal(msgspec.Struct, frozen=True):
+    """An external event of the agent: a person's word, an answer (`request` names what it answers)."""
+
+    output: Output
+    request: str | None = None
+
+
+class Move(msgspec.Struct, frozen=True):
+    """A direct lifecycle call: the legal edges apply, the guards of the steps' events do not."""
+
+    to_state: str
+    fields: dict[str, Any] = {}
+    reason: str | None = None
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """Take a failed run up again. `timer` is set when its timer fired, None when a person asks."""
+
+    timer: str | None = None
+
+
+class Cancel(msgspec.Struct, frozen=True):
+    """Stop the run."""
+
+    reason: str
+
+
+class Continue(msgspec.Struct, frozen=True):
+    """Look for a lost next move (claims, rule 7)."""
+
+
+class Exec(msgspec.Struct, frozen=True):
+    """Begin an offered execution."""
+
+    step: str
+    trigger: str
+
+
+Body = Start | Signal | Move | Retry | Cancel | Continue | Exec
+
+
+class Delivered(msgspec.Struct, frozen=True):
+    """A delivery of a command. `received_at` is when COMMANDS stored it (ms, UTC), `claim` which delivery it is.
+
+    `person`: the actor is one, so a command without effect is refused instead of passed over.
+    """
+
+    command: Command
+    body: Body
+    claim: Claim
+    received_at: int
+    person: bool = False
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """A step's body returned."""
+
+    action: str
+    claim: Claim
+    outputs: tuple[Output, ...]
+    duration_ms: int = 0
+    model: str | None = None
+    usage: TokenUsage | None = None
+    reuse_key: str | None = None
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """A step's body raised, or its deadline passed. `not_before`: a Retry-After, ms UTC."""
+
+    action: str
+    claim: Claim
+    error: Failure
+    duration_ms: int = 0
+    not_before: int | None = None
+    model: str | None = None
+    usage: TokenUsage | None = None
+
+
+class Released(msgspec.Struct, frozen=True):
+    """A worker that stops gracefully gives its actions back."""
+
+    actions: tuple[str, ...]
+    claim: Claim
+
+
+class Renewed(msgspec.Struct, frozen=True):
+    """A later delivery of a command reached the process that still runs its actions."""
+
+    command: str
+    claim: Claim
+
+
+Input = Delivered | Completed | Failed | Released | Renewed
+
+
+class World(msgspec.Struct, frozen=True):
+    """What was read beside the run. `free_slots`: how many executions this worker may begin now.
+
+    `gone`: claim sequences whose command COMMANDS no longer holds, by the leader's word.
+    """
+
+    free_slots: int = 32
+    gone: frozenset[int] = frozenset()
+    facts: dict[str, Any] = {}
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The input changed the run."""
+
+    convicted: bool = False
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The input was refused; nothing changed. `reason` is a stable word."""
+
+    reason: str
+    text: str
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """There is nothing to do.
+
+    Reasons: `applied` (the command's effect is stored), `already_there` (the run exists), `held` (this very
+    claim runs it), `superseded` (a later delivery holds it: stay silent), `nothing_due`, `resolved`, `unknown_timer`.
+    """
+
+    reason: str
+
+
+Outcome = Accepted | Refused | Nothing
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The events of one commit (none: nothing to append), one outcome an input, and the run as it will be.
+
+    `run` has the new version but the old sequence until the commit is stored; None when there is none yet.
+    """
+
+    events: tuple[EngineEvent, ...]
+    outcomes: tuple[Outcome, ...]
+    commands: tuple[str, ...]
+    run: Run | None

@@ -1,0 +1,72 @@
+"""The lifecycle table's rule: a step proposes, the table disposes, decide writes (DESIGN 4)."""
+
+from typing import Any
+
+from waybook.engine.definition import FAILED, Row, Table
+from waybook.engine.inputs import Refused, World
+from waybook.engine.recorder import Recorder
+from waybook.engine.run import Run
+from waybook.events import engine as e
+
+
+def matching_row(table: Table, run: Run, on: tuple[str, ...], event: Any, world: World) -> Row | None:
+    """The first row of the run's state, for one of the names in `on`, whose guard holds. Terminal states have none."""
+    if run.state in table.terminal:
+        return None
+    for row in table.rows:
+        if row.on in on and row.state in (run.state, "*") and (row.guard is None or row.guard(run, event, world)):
+            return row
+    return None
+
+
+def take_row(recorder: Recorder, on: tuple[str, ...], event: Any) -> Row | None:
+    """Applies the first matching row for `event`, if any, with all that entering its next state brings."""
+    row = matching_row(recorder.definition.table, recorder.run, on, event, recorder.world)
+    if row is None:
+        return None
+    fields = dict(row.fields(recorder.run, event)) if row.fields is not None else {}
+    if row.next is None:
+        recorder.record(e.FieldsSet(row=row.name, fields=fields))
+        return row
+    reason = row.reason(recorder.run, event) if row.reason is not None else None
+    move(recorder, row.name, row.next, on[0], fields, reason)
+    return row
+
+
+def move(
+    recorder: Recorder,
+    row: str,
+    to_state: str,
+    on: str,
+    fields: dict[str, Any],
+    reason: str | None,
+    result: str | None = None,
+) -> None:
+    """Writes a transition; a terminal state ends the run and closes what is open in the same commit."""
+    recorder.record(
+        e.Transitioned(row=row, from_state=recorder.run.state, to_state=to_state, on=on, fields=fields, reason=reason)
+    )
+    if to_state in recorder.definition.table.terminal:
+        close(recorder, to_state, result)
+
+
+def close(recorder: Recorder, outcome: str, result: str | None = None) -> None:
+    """Ends the run: abandons open actions, cancels pending timers."""
+    for action in recorder.run.open_actions():
+        recorder.record(e.ActionAbandoned(action=action.id, reason="closed"))
+    for timer in list(recorder.run.timers):
+        recorder.record(e.TimerCancelled(timer=timer, reason="closed"))
+    recorder.record(e.RunEnded(outcome=outcome, result=result))
+
+
+def edge(table: Table, from_state: str, to_state: str) -> Row | Refused:
+    """The row by which a direct lifecycle call may go from one state to another, guards aside."""
+    if to_state not in table.states:
+        names = ", ".join(sorted(table.states))
+        return Refused("invalid_input", f"{to_state!r} is not a state; there are {names}")
+    if from_state in table.terminal:
+        return Refused("terminal", f"{from_state} is final; nothing leads on from it")
+    for row in table.rows:
+        if row.next == to_state and row.state in (from_state, "*") and (from_state != to_state or to_state == FAILED):
+            return row
+    return Refused("illegal_edge", f"no row leads from {from_state} to {to_state}")

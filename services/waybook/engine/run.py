@@ -1,0 +1,202 @@
+"""The state of a run, as folded from its history."""
+
+import copy
+from typing import Any, Literal
+
+import msgspec
+
+from waybook.events.engine import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Bindings,
+    Claim,
+    Failure,
+    OperationIntended,
+    OperationOutcome,
+    Parent,
+    TimerClass,
+    TokenUsage,
+)
+from waybook.events.subjects import RunKey
+
+ActionStatus = Literal["running", "completed", "failed", "abandoned", "released"]
+
+
+class Published(msgspec.Struct, frozen=True):
+    """A typed event in a run's log. `name` is `"<version>.<index>"`, `ordinal` its place in the log from 0."""
+
+    name: str
+    ordinal: int
+    event: str
+    schema: int
+    payload: msgspec.Raw
+    action: str | None = None
+    request: str | None = None
+    branch: str | None = None
+    walk: int = 1
+
+
+class Action(msgspec.Struct, frozen=True):
+    """One attempt at an execution. `failures` counts those of (run, step) when it ended. Times in ms, UTC."""
+
+    id: str
+    step: str
+    trigger: str
+    attempt: int
+    walk: int
+    bindings: Bindings
+    command: str
+    claim: Claim
+    began_at: int
+    deadline: int
+    status: ActionStatus = "running"
+    branch: str | None = None
+    ended_at: int | None = None
+    duration_ms: int | None = None
+    outputs: tuple[str, ...] = ()
+    error: Failure | None = None
+    failures: int = 0
+    exhausted: bool = False
+    model: str | None = None
+    usage: TokenUsage | None = None
+    reuse_key: str | None = None
+
+    @property
+    def execution(self) -> str:
+        return execution_key(self.walk, self.step, self.trigger)
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """The next attempt of an execution, waiting for `timer`."""
+
+    step: str
+    trigger: str
+    attempt: int
+    due: int
+    timer: str
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """An execution that is due and waits for a worker."""
+
+    step: str
+    trigger: str
+    walk: int
+    bindings: Bindings
+    branch: str | None = None
+
+
+class Timer(msgspec.Struct, frozen=True):
+    """A pending timer."""
+
+    timer_class: TimerClass
+    due: int
+    about: str
+
+
+class PathStep(msgspec.Struct, frozen=True):
+    """A transition of the current way from the initial state, as it would be repeated by a retry."""
+
+    row: str
+    from_state: str
+    to_state: str
+    on: str
+
+
+class Approval(msgspec.Struct, frozen=True):
+    """A sealed contract and what became of it."""
+
+    request: ApprovalRequested
+    decided: ApprovalDecided | None = None
+    used_by: str | None = None
+    revoked: str | None = None
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """An external side effect: its newest intent and its outcome."""
+
+    intent: OperationIntended
+    outcome: OperationOutcome | None = None
+    by: str | None = None
+    evidence: dict[str, Any] = {}
+    disputed: tuple[OperationOutcome, ...] = ()
+
+
+class Run(msgspec.Struct, kw_only=True):
+    """A folded run. Treated as a value: `fold` and `decide` copy it and never change the one they were given.
+
+    `sequence` is that of its last commit in the stream (the guard of the next append), `commit` that commit's
+    id. `visible` lists, by type, the events that steps of the current walk may bind, in log order.
+    `executions` maps an execution to its newest action, `open` holds running and released actions. `path` is
+    the way from the initial state, as a retry repeats it; `unhandled` names events that came while it was failed.
+    """
+
+    key: RunKey
+    agent: str
+    definition: str
+    state: str
+    started_at: int
+    configuration: dict[str, Any] = {}
+    thread: str | None = None
+    parent: Parent | None = None
+    content: str | None = None
+    flags: tuple[str, ...] = ()
+    version: int = 0
+    sequence: int = 0
+    commit: str = ""
+    at: int = 0
+    walk: int = 1
+    walk_token: str | None = None
+    log: list[Published] = []
+    visible: dict[str, list[Published]] = {}
+    actions: dict[str, Action] = {}
+    executions: dict[str, str] = {}
+    open: dict[str, None] = {}
+    applied: dict[str, int] = {}
+    fields: dict[str, Any] = {}
+    failures: dict[str, int] = {}
+    path: list[PathStep] = []
+    unhandled: list[str] = []
+    timers: dict[str, Timer] = {}
+    resolved: dict[str, str] = {}
+    retries: dict[str, Retry] = {}
+    offers: dict[str, Offer] = {}
+    approvals: dict[str, Approval] = {}
+    operations: dict[str, Operation] = {}
+    answered: dict[str, str] = {}
+    convicted: dict[str, str] = {}
+    outcome: str | None = None
+    result: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.outcome is not None
+
+    def copy(self) -> "Run":
+        """A run that shares nothing mutable with this one but the lists in `visible`, which are replaced, not changed."""
+        new = copy.copy(self)
+        for name in _CONTAINERS:
+            setattr(new, name, getattr(self, name).copy())
+        return new
+
+    def open_actions(self) -> list[Action]:
+        """Actions begun and not ended, released ones included, in the order they began."""
+        return [self.actions[a] for a in self.open]
+
+    def event(self, name: str) -> Published:
+        """The published event of that name; KeyError when the log has none."""
+        for published in reversed(self.log):
+            if published.name == name:
+                return published
+        raise KeyError(name)
+
+
+_CONTAINERS = (
+    "log", "visible", "actions", "executions", "open", "applied", "fields", "failures", "path", "unhandled",
+    "timers", "resolved", "retries", "offers", "approvals", "operations", "answered", "convicted",
+)  # fmt: skip
+
+
+def execution_key(walk: int, step: str, trigger: str) -> str:
+    """The identity of an execution within its run (DESIGN 1)."""
+    return f"{walk}:{step}:{trigger}"
