@@ -1,0 +1,1 @@
+"""The servers that Waybook starts itself where none are given: nats-server and PostgreSQL."""

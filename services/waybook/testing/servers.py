@@ -1,0 +1,120 @@
+"""Servers for tests, in the one place that decides where they come from.
+
+Plain functions for any test runner; `waybook.testing.pytest_plugin` makes pytest fixtures of them. Everything here is
+bound to no event loop: start a server in one and use it in the next.
+"""
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import asyncpg
+import nats
+from nats.js.errors import NotFoundError, ServiceUnavailableError
+
+from waybook.adapters.embedded.nats_server import NatsServer
+from waybook.adapters.embedded.postgres import Postgres
+
+
+class ServerUnderTest(Protocol):
+    """A server under test, wherever it runs. Every restart keeps its address."""
+
+    @property
+    def url(self) -> str: ...
+
+    async def start(self) -> None:
+        """Returns when it answers; nothing happens when it runs."""
+        ...
+
+    async def stop(self) -> None:
+        """An orderly shutdown."""
+        ...
+
+    async def kill(self) -> None:
+        """Ends it as a crash would."""
+        ...
+
+    async def restart(self) -> None:
+        """Starts it again after a stop or a kill, or stops it first."""
+        ...
+
+
+class NatsUnderTest(ServerUnderTest, Protocol):
+    """A nats-server under test."""
+
+    @property
+    def monitor_url(self) -> str: ...
+
+
+def reachable_folder() -> Path:
+    """A new temporary folder in which PostgreSQL can run also for root, which pytest's `tmp_path` is not."""
+    folder = Path(tempfile.mkdtemp(prefix="waybook-test-"))
+    folder.chmod(0o711)
+    return folder
+
+
+@asynccontextmanager
+async def nats_for_tests(
+    *, sync_always: bool = True, max_store_bytes: int | None = None
+) -> AsyncIterator[NatsUnderTest]:
+    """A nats-server of the test's own, empty at first and gone afterwards."""
+    folder = reachable_folder()
+    server = NatsServer(folder / "nats", sync_always=sync_always, max_store_bytes=max_store_bytes)
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def postgres_for_tests() -> AsyncIterator[ServerUnderTest]:
+    """A PostgreSQL of the test's own, gone afterwards. It survives a kill; only the machine must not crash."""
+    folder = reachable_folder()
+    server = Postgres(folder / "postgres", durable=False)
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def fresh_database(url: str) -> AsyncIterator[str]:
+    """The address of a new, empty database on the server at `url`; dropped afterwards, whoever is connected."""
+    name = f"waybook_test_{uuid4().hex[:12]}"
+    await _execute(url, f"CREATE DATABASE {name} TEMPLATE template0")
+    try:
+        yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+    finally:
+        await _execute(url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def clear_streams(url: str) -> None:
+    """Deletes every stream of the server at `url`, and with them consumers, buckets and objects."""
+    connection = await nats.connect(url, allow_reconnect=False)
+    try:
+        jetstream = connection.jetstream()
+        try:
+            while names := [info.config.name for info in await jetstream.streams_info()]:
+                for name in names:
+                    await jetstream.delete_stream(str(name))
+        except (NotFoundError, ServiceUnavailableError):
+            return
+    finally:
+        await connection.close()
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
