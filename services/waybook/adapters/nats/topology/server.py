@@ -1,0 +1,130 @@
+"""JetStream's management API, asked directly: client libraries drop settings that they do not know."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import nats.errors
+from nats.aio.client import Client
+
+from waybook.adapters.nats.topology.settings import Settings
+from waybook.engine.ports import PortMisconfigured, PortUnavailable
+
+API_LEVEL = "5"  # nats-server 2.15 (ADR-44): an older server refuses instead of leaving settings out
+TIMEOUT_S = 5.0
+_NOT_FOUND = frozenset({10014, 10059})  # consumer, stream
+_TRANSIENT = frozenset({10003, 10004, 10008, 10009, 10041, 10078, 10082, 10107, 10118})  # no leader, no quorum, offline
+
+
+class ApiError(msgspec.Struct, frozen=True):
+    """The error part of an answer."""
+
+    code: int
+    err_code: int = 0
+    description: str = ""
+
+
+class StreamState(msgspec.Struct, frozen=True):
+    """What a stream holds."""
+
+    messages: int = 0
+    first_seq: int = 0
+    last_seq: int = 0
+    num_deleted: int = 0
+    lost: msgspec.Raw | None = None
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """A server that holds a copy."""
+
+    name: str
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """Where the copies of a stream are; server names."""
+
+    leader: str = ""
+    replicas: tuple[Peer, ...] = ()
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A stream or a consumer as the server stores it."""
+
+    config: Settings = {}
+    state: StreamState = StreamState()
+    cluster: Cluster = Cluster()
+    paused: bool = False
+    error: ApiError | None = None
+
+
+def server_version(nc: Client) -> tuple[int, int, int]:
+    """Version of the server that `nc` is connected to. Raises PortUnavailable when it is not connected."""
+    if not nc.is_connected:
+        raise PortUnavailable("not connected to a NATS server")
+    version = nc.connected_server_version
+    return version.major, version.minor, version.patch
+
+
+def require_version(nc: Client, floor: str) -> None:
+    """Raises PortMisconfigured when the server is older than `floor`."""
+    have, need = server_version(nc), tuple(int(part) for part in floor.split("."))
+    if have < need:
+        raise PortMisconfigured(
+            f"nats-server {'.'.join(map(str, have))} is too old: Waybook needs {floor} or newer. "
+            "Update the server, or leave WAYBOOK_NATS_URL unset to use the embedded one"
+        )
+
+
+async def request(nc: Client, call: str, body: object = None) -> Stored:
+    """One API call, say `STREAM.INFO.COMMANDS`. An answer that something does not exist is returned, not raised.
+
+    Raises PortUnavailable (no answer, no leader) and PortMisconfigured (refused, with the server's words).
+    """
+    payload = b"" if body is None else msgspec.json.encode(body)
+    try:
+        answer = await nc.request(
+            f"$JS.API.{call}", payload, timeout=TIMEOUT_S, headers={"Nats-Required-Api-Level": API_LEVEL}
+        )
+    except nats.errors.NoRespondersError as error:
+        raise PortUnavailable(f"{call}: JetStream is not enabled on the server, or has no leader") from error
+    except nats.errors.Error as error:
+        raise PortUnavailable(f"{call}: no answer from the NATS server ({type(error).__name__})") from error
+    stored = msgspec.json.decode(answer.data, type=Stored)
+    refusal = stored.error
+    if refusal is None or refusal.err_code in _NOT_FOUND:
+        return stored
+    text = f"{call}: {refusal.description} ({refusal.err_code})"
+    raise PortUnavailable(text) if refusal.err_code in _TRANSIENT else PortMisconfigured(text)
+
+
+async def stored_streams(nc: Client, names: Sequence[str]) -> dict[str, Stored | None]:
+    """What the server stores under these names, asked side by side."""
+    answers = await asyncio.gather(*(request(nc, f"STREAM.INFO.{name}") for name in names))
+    return {name: None if answer.error else answer for name, answer in zip(names, answers, strict=True)}
+
+
+async def stored_consumers(nc: Client, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Stored | None]:
+    """The same for (stream, consumer)."""
+    answers = await asyncio.gather(*(request(nc, f"CONSUMER.INFO.{stream}.{name}") for stream, name in names))
+    return {name: None if answer.error else answer for name, answer in zip(names, answers, strict=True)}
+
+
+async def put_stream(nc: Client, name: str, settings: Settings, *, exists: bool) -> None:
+    """Creates or updates a stream."""
+    await request(nc, f"STREAM.{'UPDATE' if exists else 'CREATE'}.{name}", {"name": name, **settings})
+
+
+async def put_consumer(nc: Client, stream: str, name: str, settings: Settings, *, exists: bool) -> None:
+    """Creates or updates a durable consumer."""
+    config = {"name": name, "durable_name": name, **settings}
+    subject = settings.get("filter_subject")
+    call = f"CONSUMER.CREATE.{stream}.{name}" + (f".{subject}" if subject else "")
+    action = "update" if exists else "create"
+    stored = await request(nc, call, {"stream_name": stream, "config": config, "action": action})
+    if stored.error:
+        raise PortMisconfigured(f"{call}: {stored.error.description} ({stored.error.err_code})")
+
+
+async def delete_consumer(nc: Client, stream: str, name: str) -> None:
+    """Deletes a consumer; nothing happens when there is none."""
+    await request(nc, f"CONSUMER.DELETE.{stream}.{name}")
