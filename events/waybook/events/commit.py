@@ -12,13 +12,14 @@ class Position(msgspec.Struct, frozen=True, order=True, array_like=True):
     sequence: int
 
 
-class Commit(msgspec.Struct, frozen=True, kw_only=True):
+class Commit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Events of one run that are stored together or not at all (DESIGN 3, "The commit protocol").
 
     `version` counts the run's commits from 1. `walk` is the run's walk at the end of the commit. `at` is in
     milliseconds since the epoch, UTC. `commands` are the ids of the commands that this commit applies.
     `definition` is the content hash of the agent's definition that decided. An event is named by
-    (run, version, index in `events` from 0).
+    (run, version, index in `events` from 0). `schemas` belongs to the codec: the schema versions above 1 of the
+    engine events in it, so that the bytes say by themselves how to read them; None in memory.
     """
 
     version: int
@@ -28,6 +29,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     definition: str
     events: tuple[EngineEvent, ...]
     commands: tuple[str, ...] = ()
+    schemas: dict[str, int] | None = None
 
 
 def event_name(version: int, index: int) -> str:

@@ -4,7 +4,7 @@ A name is a past-tense fact. Times are milliseconds since the epoch, UTC; durati
 trigger and a timer are named `"<version>.<index>"` within their run (`waybook.events.commit.event_name`).
 """
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
 
@@ -12,7 +12,7 @@ Bindings = dict[str, str | tuple[str, ...] | None]
 """Names of the events that fill each parameter of a step: one, several, or none."""
 
 
-class Claim(msgspec.Struct, frozen=True, order=True, array_like=True):
+class Claim(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """Which delivery of a command holds an action; a later delivery of one command is always larger.
 
     `sequence` is that of the command in COMMANDS, `consumer_created` the creation time of the consumer in
@@ -24,7 +24,7 @@ class Claim(msgspec.Struct, frozen=True, order=True, array_like=True):
     delivery: int
 
 
-class TokenUsage(msgspec.Struct, frozen=True):
+class TokenUsage(msgspec.Struct, frozen=True, gc=False):
     """What a model counted for one call or one action."""
 
     prompt_tokens: int
@@ -32,7 +32,7 @@ class TokenUsage(msgspec.Struct, frozen=True):
     total_tokens: int
 
 
-class Failure(msgspec.Struct, frozen=True):
+class Failure(msgspec.Struct, frozen=True, gc=False):
     """Why an attempt failed. `type` is the exception's class name, `text` is for people."""
 
     type: str
@@ -40,7 +40,7 @@ class Failure(msgspec.Struct, frozen=True):
     retryable: bool = True
 
 
-class Parent(msgspec.Struct, frozen=True):
+class Parent(msgspec.Struct, frozen=True, gc=False):
     """The run and request that asked for a child run."""
 
     agent: str
@@ -48,8 +48,15 @@ class Parent(msgspec.Struct, frozen=True):
     request: str
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True, omit_defaults=True):
-    """Base of all engine events; the JSON member `type` holds the class name."""
+class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True, omit_defaults=True, gc=False):
+    """Base of all engine events; the JSON member `type` holds the class name.
+
+    `SCHEMA` is the version of the JSON shape; raise it, with an upcaster in `waybook.events.upcasters`, when a
+    change is more than a new member with a default. Not tracked by the garbage collector: decoded data holds
+    no cycles, and collections would double the time of a fold.
+    """
+
+    SCHEMA: ClassVar[int] = 1
 
 
 class RunStarted(_Event, frozen=True, kw_only=True):
@@ -68,12 +75,15 @@ class RunStarted(_Event, frozen=True, kw_only=True):
 class EventPublished(_Event, frozen=True, kw_only=True):
     """A typed event of the agent: a step's result (`action`) or accepted from outside.
 
-    `payload` is the event's own JSON, `schema` its version. `request` names the request that it answers.
+    `event` is the type's name, `payload` the event's own JSON, `schema` the version of its shape. `ancestors` are
+    the names of the types that it derives from, nearest first, `Event` left out: a reader that does not know the
+    type takes the nearest that it knows. `request` names the request that it answers.
     """
 
     event: str
     schema: int
     payload: msgspec.Raw
+    ancestors: tuple[str, ...] = ()
     action: str | None = None
     request: str | None = None
     branch: str | None = None
@@ -208,7 +218,7 @@ class RetryScheduled(_Event, frozen=True, kw_only=True):
 TimerClass = Literal["send", "deadline", "retry", "wait"]
 
 
-class TimerArmed(_Event, frozen=True, kw_only=True):
+class TimerArmed(_Event, frozen=True, kw_only=True, rename={"timer_class": "class"}):
     """A wait without a worker. The timer's id is this event's name, never used again."""
 
     timer_class: TimerClass
@@ -417,3 +427,6 @@ EngineEvent = (
     | KillSwitchSet
     | GrantChanged
 )
+
+ENGINE_EVENTS: dict[str, type[EngineEvent]] = {cls.__name__: cls for cls in get_args(EngineEvent)}
+"""Every engine event's class by its name, which is the JSON member `type`."""

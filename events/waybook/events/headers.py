@@ -1,10 +1,16 @@
 """Names of the message headers that Waybook writes and reads."""
 
-COMMIT = "Waybook-Commit"  # base32(sha256(subject, expected sequence, payload))
+from collections.abc import Mapping
+
+COMMIT = "Waybook-Commit"  # base32(sha256(subject, expected sequence, payload)), lower case, without padding
 PREVIOUS = "Waybook-Prev"  # commit id of the predecessor; absent on a run's first commit
 DEFINITION = "Waybook-Definition"  # content hash of the definition that decided
-TYPES = "Waybook-Types"  # event types of the commit, comma separated, in order
-SCHEMAS = "Waybook-Schemas"  # "Type:version" of published events above version 1, comma separated
+TYPES = (
+    "Waybook-Types"  # the types in a commit, each once, by first appearance; published ones as `EventPublished/Name`
+)
+SCHEMAS = (
+    "Waybook-Schemas"  # "Type:version" of the types above version 1, comma separated; published ones by their name
+)
 CAUSATION = "Waybook-Causation"  # id of the command that caused it
 CORRELATION = "Waybook-Correlation"  # id of the first command of the chain
 TRACEPARENT = "traceparent"  # W3C trace context
@@ -14,3 +20,31 @@ REASON = "Waybook-Reason"  # why a command stands in DEAD
 MSG_ID = "Nats-Msg-Id"
 EXPECTED_SUBJECT_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
 EXPECTED_STREAM = "Nats-Expected-Stream"
+
+PUBLISHED = "EventPublished"
+
+
+def types_of(headers: Mapping[str, str]) -> frozenset[str] | None:
+    """The names that a commit's events go by, or None when the header is missing.
+
+    A published event goes by `EventPublished` and by its own name, so both can be asked for without decoding
+    the payload.
+    """
+    entries = headers.get(TYPES)
+    if entries is None:
+        return None
+    names = set(entries.split(","))
+    for entry in tuple(names):
+        kind, slash, name = entry.partition("/")
+        if slash:
+            names.discard(entry)
+            names.update((kind, name))
+    return frozenset(names)
+
+
+def schemas_of(headers: Mapping[str, str]) -> dict[str, int]:
+    """The schema versions above 1 that a commit's header names, by type."""
+    entries = headers.get(SCHEMAS)
+    if not entries:
+        return {}
+    return {name: int(version) for name, _, version in (entry.partition(":") for entry in entries.split(","))}

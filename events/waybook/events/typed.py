@@ -4,6 +4,10 @@ from typing import ClassVar
 
 import msgspec
 
+Personal = msgspec.Meta(extra={"personal": True}, extra_json_schema={"x-personal": True})
+"""Marks a field that holds personal data: `sender: Annotated[str, Personal]`. With a field cipher in the codec it
+is stored encrypted (`waybook.events.codec`); without one the mark changes nothing."""
+
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """A fact that a step takes or returns. Subclass it with typed fields; the class name is the type's name.
@@ -29,3 +33,22 @@ class ExternalEvent(Event, frozen=True, kw_only=True):
 
 class DisplayEvent(Event, frozen=True, kw_only=True):
     """Shown to clients, never stored in STATE and never an input of a step."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What was stored of an event whose class this process does not have; enough to store it again unchanged."""
+
+    event: str
+    schema: int
+    payload: msgspec.Raw
+    ancestors: tuple[str, ...] = ()
+
+    def fields(self) -> dict[str, object]:
+        """The fields as plain JSON values; ValueError when the payload is not an object."""
+        return msgspec.json.decode(self.payload, type=dict[str, object])
+
+
+class UnknownEvent(Event, frozen=True, kw_only=True):
+    """An event of which neither the class nor an ancestor is known here."""
+
+    stored_as: Origin
