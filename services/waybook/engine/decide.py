@@ -169,7 +169,13 @@ def _publish(
     names = [
         recorder.record(
             e.EventPublished(
-                event=o.event, schema=o.schema, payload=o.payload, action=action, request=request, branch=o.branch
+                event=o.event,
+                schema=o.schema,
+                payload=o.payload,
+                ancestors=o.ancestors,
+                action=action,
+                request=request,
+                branch=o.branch,
             )
         )
         for o in outputs

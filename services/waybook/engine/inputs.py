@@ -10,13 +10,17 @@ from waybook.events.engine import Claim, EngineEvent, Failure, TokenUsage
 
 
 class Output(msgspec.Struct, frozen=True):
-    """A typed event that a step returned or that came from outside; `value` is the event itself."""
+    """A typed event that a step returned or that came from outside; `value` is the event itself.
+
+    `ancestors` are its base types' names, nearest first, for readers that do not have its class.
+    """
 
     event: str
     schema: int
     payload: msgspec.Raw
     value: Any
     branch: str | None = None
+    ancestors: tuple[str, ...] = ()
 
 
 class Start(msgspec.Struct, frozen=True):
