@@ -1,0 +1,154 @@
+"""The lifecycle of a mail: the 12-state graph of the message pipeline (pipeline-spec, section 4, rows E1 to E24)."""
+
+from typing import Any
+
+import msgspec
+
+from waybook.engine.definition import Row, Table
+from waybook.engine.inputs import World
+from waybook.engine.run import Run
+from waybook.inbox import events as ev
+
+STATES = (
+    "received", "security_check", "quarantined", "classifying", "awaiting_clarification", "drafting",
+    "draft_ready", "approved", "sent", "rejected", "archived", "failed",
+)  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value)
+
+
+def _is_automated(run: Run, event: ev.MailReceived, world: World) -> bool:
+    return event.automated is not None
+
+
+def _archive_automated(run: Run, event: ev.MailReceived) -> dict[str, Any]:
+    return {"archive_reason": "automated", "automated": event.automated}
+
+
+def _flags(run: Run, event: ev.ScanPassed | ev.ThreatFound) -> dict[str, Any]:
+    return {"security_flags": _plain(event.flags)}
+
+
+def _spam(run: Run, event: ev.SpamFound) -> dict[str, Any]:
+    return {"security_flags": _plain(event.flags), "archive_reason": "spam"}
+
+
+def _classified(run: Run, event: ev.MailClassified) -> dict[str, Any]:
+    return {"classification": _plain(event.classification), "confidence_score": event.classification.confidence}
+
+
+def _classified_spam(run: Run, event: ev.SpamClassified) -> dict[str, Any]:
+    fields = {"classification": _plain(event.classification), "confidence_score": event.classification.confidence}
+    return {**fields, "archive_reason": event.reason}
+
+
+def _drafted(run: Run, event: ev.DraftProposed) -> dict[str, Any]:
+    return {
+        "draft_response": event.text,
+        "draft_subject": event.subject,
+        "draft_quality": _plain(event.quality),
+        "draft_options": list(event.options),
+    }
+
+
+def _reviewed(run: Run, event: ev.ReviewRequested) -> dict[str, Any]:
+    decision = {"decision": "human_review", "reason": event.reason, "confidence": event.confidence}
+    return {"agent_decision": decision}
+
+
+def _auto_approved(run: Run, event: ev.AutoApproved) -> dict[str, Any]:
+    decision = {"decision": "auto_approve", "reason": event.reason, "confidence": event.confidence}
+    return {"agent_decision": decision, "approval_source": "auto"}
+
+
+def _approved(run: Run, event: ev.DraftApproved) -> dict[str, Any]:
+    return {"approval_source": "human", "approved_by": event.by}
+
+
+def _released(run: Run, event: ev.MailReleased) -> dict[str, Any]:
+    return {"security_flags": None, "error_message": None, "released_by": event.by}
+
+
+def _rejected(run: Run, event: ev.DraftRejected) -> dict[str, Any]:
+    return {"rejected_by": event.by, "reject_reason": event.reason}
+
+
+def _blocked(run: Run, event: ev.SenderBlocked) -> dict[str, Any]:
+    return {"archive_reason": event.reason, "blocked_by": event.by}
+
+
+def _answered(run: Run, event: ev.ClarificationAnswered) -> dict[str, Any]:
+    return {"clarification_answers": event.answers}
+
+
+def _dismissed(run: Run, event: ev.ClarificationAnswered) -> dict[str, Any]:
+    return {"archive_reason": "clarification_dismissed"}
+
+
+def _is_dismissal(run: Run, event: ev.ClarificationAnswered, world: World) -> bool:
+    return event.dismissed
+
+
+def _sent(run: Run, event: ev.ReplySent) -> dict[str, Any]:
+    return {"pending_auto_send": None, "sent_message_id": event.message_id}
+
+
+def _recalled(run: Run, event: ev.SendCancelled) -> dict[str, Any]:
+    return {"pending_auto_send": None, "approval_source": None, "cancel_reason": event.reason}
+
+
+def _failed(run: Run, event: Any) -> dict[str, Any]:
+    return {"error_message": event.error.text}
+
+
+def _send_failed(run: Run, event: ev.ReplyFailed) -> dict[str, Any]:
+    return {"error_message": event.text, "failed_stage": "send"}
+
+
+def _retried(run: Run, event: Any) -> dict[str, Any]:
+    return {"error_message": None}
+
+
+ROWS = (
+    Row("E2", "received", "MailReceived", "archived", guard=_is_automated, fields=_archive_automated),
+    Row("E1", "received", "MailReceived", "security_check"),
+    Row("E3", "security_check", "ScanPassed", "classifying", fields=_flags),
+    Row("E4", "security_check", "ThreatFound", "quarantined", fields=_flags),
+    Row("E5", "security_check", "SpamFound", "archived", fields=_spam),
+    Row("E6", "quarantined", "MailReleased", "received", fields=_released),
+    Row("E7", "quarantined", "SenderBlocked", "archived", fields=_blocked),
+    Row("E8", "classifying", "MailClassified", "drafting", fields=_classified),
+    # Declared and legal; nothing drives these yet.
+    Row("E9", "classifying", "", "draft_ready"),
+    Row("E10", "classifying", "", "awaiting_clarification"),
+    Row("E11", "classifying", "SpamClassified", "archived", fields=_classified_spam),
+    Row("E13", "awaiting_clarification", "ClarificationAnswered", "archived", guard=_is_dismissal, fields=_dismissed),
+    Row("E12", "awaiting_clarification", "ClarificationAnswered", "drafting", fields=_answered),
+    Row("draft", "drafting", "DraftProposed", fields=_drafted),
+    Row("E14", "drafting", "ReviewRequested", "draft_ready", fields=_reviewed),
+    Row("E15", "drafting", "AutoApproved", "approved", fields=_auto_approved),
+    Row("E16", "draft_ready", "DraftApproved", "approved", fields=_approved),
+    Row("E17", "draft_ready", "DraftRejected", "rejected", fields=_rejected),
+    Row("E18", "draft_ready", "SenderBlocked", "archived", fields=_blocked),
+    Row("E19", "approved", "ReplySent", "sent", fields=_sent),
+    Row("E20", "approved", "SendCancelled", "draft_ready", fields=_recalled),
+    Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed),
+    Row("E21", "failed", "RetryRequested", "received", fields=_retried),
+    Row("F", "*", "StepFailed", "failed", fields=_failed),
+    Row("A", "*", "SenderBlocked", "archived", fields=_blocked),
+)
+
+TABLE = Table(
+    initial="received",
+    states=frozenset(STATES),
+    terminal=frozenset({"sent", "rejected", "archived"}),
+    rows=ROWS,
+    waits={
+        "quarantined": "release",
+        "awaiting_clarification": "answer",
+        "draft_ready": "approval",
+        "approved": "send",
+    },
+)

@@ -1,0 +1,1 @@
+"""The walker: takes commands, runs steps, appends to STATE."""

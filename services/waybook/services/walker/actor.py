@@ -1,0 +1,328 @@
+"""The run actor: everything that reaches one run in one process passes through here, one append at a time."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from waybook.agents.definition import AgentDefinition
+from waybook.engine.inputs import (
+    Accepted,
+    Completed,
+    Continue,
+    Delivered,
+    Failed,
+    Input,
+    Nothing,
+    Outcome,
+    Refused,
+    Released,
+    Renewed,
+    Start,
+    World,
+)
+from waybook.engine.ports import AppendConflict, CommitTooLarge, Delivery, PortError
+from waybook.engine.run import Action, Run
+from waybook.events.command import StartPayload
+from waybook.events.engine import Failure, StepBegan
+from waybook.events.subjects import RunKey
+from waybook.services.walker.execution import Executor
+from waybook.services.walker.lifecycle import Committed, Lifecycle
+
+log = logging.getLogger(__name__)
+
+MERGE_LIMIT_BYTES = 200 * 1024
+PERSON_TRIES = 8
+PORT_PAUSE_S = 0.2
+
+
+class Item(msgspec.Struct, frozen=True):
+    """An input waiting for the run, with the delivery that brought it."""
+
+    input: Input
+    delivery: Delivery | None = None
+    start: StartPayload | None = None
+
+
+class Office(Protocol):
+    """What an actor needs of its walker."""
+
+    lifecycle: Lifecycle
+    executor: Executor
+
+    def free_slots(self) -> int: ...
+    async def gone(self, actions: Sequence[Action]) -> frozenset[int]: ...
+    def hold(self, delivery: Delivery, until: int) -> None: ...
+    async def settle(self, item: Item, key: RunKey, outcome: Outcome, run: Run | None) -> None: ...
+    async def finish(self, delivery: Delivery) -> None: ...
+    def forget(self, delivery: Delivery) -> None: ...
+    async def late(self, key: RunKey, item: Item, outcome: Refused) -> None: ...
+    async def unhealthy(self, error: PortError) -> None: ...
+    def healthy(self) -> None: ...
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
+    def idle(self, actor: "RunActor") -> None: ...
+    def drop(self, actor: "RunActor") -> None: ...
+
+
+class RunActor:
+    """Owns one run in this process: decides what waits for it together, appends, starts what began.
+
+    It follows the claim rules of DESIGN 4: `holds` are the deliveries under which its actions run, one a command;
+    they are acknowledged when no action under them is open, and dropped in silence when superseded.
+    """
+
+    def __init__(self, key: RunKey, definition: AgentDefinition, office: Office) -> None:
+        self.key = key
+        self._definition = definition
+        self._office = office
+        self._waiting: deque[Item] = deque()
+        self._run: Run | None = None
+        self._loaded = False
+        self._working = False
+        self.holds: dict[str, Delivery] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def busy(self) -> bool:
+        return self._working or bool(self._waiting or self._tasks or self.holds)
+
+    def submit(self, item: Item) -> None:
+        """Puts an input before the run; it is decided with everything else that waits."""
+        self._waiting.append(item)
+        if not self._working:
+            self._working = True
+            self._office.spawn(self._work())
+
+    async def _work(self) -> None:
+        batch: list[Item] = []
+        try:
+            while self._waiting:
+                batch = self._take()
+                await self._decide(batch)
+        except Exception:
+            self._break(batch)
+            raise
+        finally:
+            self._working = False
+        if not self.busy:
+            self._office.idle(self)
+
+    def _take(self) -> list[Item]:
+        """What waits, in order of arrival, as far as it fits into one commit."""
+        batch = [self._renewal(self._waiting.popleft())]
+        size = _size(batch[0].input)
+        while self._waiting and size + _size(self._waiting[0].input) <= MERGE_LIMIT_BYTES:
+            size += _size(self._waiting[0].input)
+            batch.append(self._renewal(self._waiting.popleft()))
+        return batch
+
+    def _renewal(self, item: Item) -> Item:
+        """A second delivery of a command that this process still walks renews its claim (rule 5)."""
+        if isinstance(item.input, Delivered) and item.delivery is not None and item.input.command.id in self.holds:
+            return Item(Renewed(item.input.command.id, item.input.claim), item.delivery)
+        return item
+
+    async def _decide(self, batch: list[Item]) -> None:
+        while True:
+            try:
+                committed = await self._attempt(batch)
+            except AppendConflict:
+                await self._reload()
+                continue
+            except CommitTooLarge as error:
+                batch = _as_failures(batch, error)
+                continue
+            except PortError as error:
+                await self._office.unhealthy(error)
+                await asyncio.sleep(PORT_PAUSE_S)
+                continue
+            if committed is not None:
+                self._office.healthy()
+                break
+        await self._afterwards(batch, committed)
+
+    async def _attempt(self, batch: list[Item]) -> Committed | None:
+        """One decision and its append; None when it appended nothing and the run turned out to be stale."""
+        if not self._loaded and not isinstance(_body(batch[0]), Start):
+            await self._reload()
+        inputs = [item.input for item in batch]
+        committed = await self._office.lifecycle.commit(
+            self._definition.engine,
+            self.key,
+            self._run,
+            inputs,
+            await self._world(inputs),
+            tries=PERSON_TRIES if all(isinstance(i, Delivered) and i.person for i in inputs) else None,
+            causation=next((i.command.id for i in inputs if isinstance(i, Delivered)), None),
+        )
+        if committed.appended:
+            self._run, self._loaded = committed.run, True
+        elif not await self._office.lifecycle.confirmed(self.key, self._run):
+            await self._reload()
+            return None
+        return committed
+
+    async def _reload(self) -> None:
+        self._run = await self._office.lifecycle.load(self.key, self._run)
+        self._loaded = True
+
+    async def _world(self, inputs: Sequence[Input]) -> World:
+        free = max(1, self._office.free_slots())
+        if self._run is None or not any(isinstance(i, Delivered) and isinstance(i.body, Continue) for i in inputs):
+            return World(free_slots=free)
+        foreign = [a for a in self._run.open_actions() if a.id not in self._tasks]
+        return World(free_slots=free, gone=await self._office.gone(foreign))
+
+    async def _afterwards(self, batch: list[Item], committed: Committed) -> None:
+        """After the commit: start what began, stop what is no longer open, answer, settle the deliveries."""
+        self._hold(batch, committed)
+        run = self._run
+        if run is not None:
+            self._cancel_closed(run)
+            for event in committed.decision.events:
+                if type(event) is StepBegan and event.action in run.open:
+                    self._begin(run, run.actions[event.action])
+        for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
+            if item.delivery is not None and isinstance(item.input, Delivered):
+                await self._insist(lambda i=item, o=outcome: self._office.settle(i, self.key, o, run))
+            elif isinstance(outcome, Refused):
+                await self._office.late(self.key, item, outcome)
+        await self._settle_holds(run)
+
+    async def _insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """What follows a stored commit is done again until the ports take it."""
+        while True:
+            try:
+                await work()
+                return
+            except PortError as error:
+                await self._office.unhealthy(error)
+                await asyncio.sleep(PORT_PAUSE_S)
+
+    def _hold(self, batch: list[Item], committed: Committed) -> None:
+        for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
+            if item.delivery is None:
+                continue
+            if isinstance(item.input, Delivered):
+                if isinstance(outcome, Accepted) or outcome == Nothing("held"):
+                    self.holds[item.input.command.id] = item.delivery
+            elif isinstance(item.input, Renewed):
+                self._renew(item.input.command, item.delivery)
+
+    def _renew(self, command: str, delivery: Delivery) -> None:
+        """The later of two deliveries stays; the other is let go without a word."""
+        older = self.holds.get(command)
+        if older is not None and older.claim >= delivery.claim:
+            self._office.forget(delivery)
+            return
+        if older is not None:
+            self._office.forget(older)
+        self.holds[command] = delivery
+
+    def _begin(self, run: Run, action: Action) -> None:
+        delivery = self.holds.get(action.command)
+        if delivery is not None:
+            self._office.hold(delivery, action.deadline)
+        self._tasks[action.id] = self._office.spawn(self._execute(run, action))
+
+    async def _execute(self, run: Run, action: Action) -> None:
+        try:
+            result = await self._office.executor.run(self._definition, run, action)
+        finally:
+            self._tasks.pop(action.id, None)
+        self.submit(Item(self._current(result)))
+
+    def _current(self, result: Completed | Failed) -> Completed | Failed:
+        """The result under the claim that the action has now: it may have been renewed while the body ran."""
+        action = self._run.actions.get(result.action) if self._run is not None else None
+        held = self.holds.get(action.command) if action is not None else None
+        if action is None or held is None or action.claim != held.claim:
+            return result
+        return msgspec.structs.replace(result, claim=action.claim)
+
+    def _cancel_closed(self, run: Run) -> None:
+        for action_id in [a for a in self._tasks if a not in run.open]:
+            self._tasks.pop(action_id).cancel()
+
+    async def _settle_holds(self, run: Run | None) -> None:
+        """Acknowledges commands without open actions; drops those that a later delivery holds (rules 3 and 4)."""
+        for command, delivery in list(self.holds.items()):
+            open_actions = [a for a in run.open_actions() if a.command == command] if run is not None else []
+            if any(a.claim > delivery.claim for a in open_actions):
+                self._lose(command, open_actions)
+            elif not open_actions:
+                del self.holds[command]
+                await self._office.finish(delivery)
+
+    def _lose(self, command: str, open_actions: list[Action]) -> None:
+        """Superseded: cancel the own tasks, stop the heartbeats, send neither ack, nor nak, nor term."""
+        log.info("superseded", extra={"action": "claim_superseded", "run": str(self.key), "command": command})
+        self._office.forget(self.holds.pop(command))
+        for action in open_actions:
+            task = self._tasks.pop(action.id, None)
+            if task is not None:
+                task.cancel()
+
+    def _break(self, batch: list[Item]) -> None:
+        """The actor cannot go on: its tasks end and its deliveries lapse, so that the commands come again."""
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+        deliveries = [i.delivery for i in (*batch, *self._waiting) if i.delivery is not None]
+        for delivery in (*deliveries, *self.holds.values()):
+            self._office.forget(delivery)
+        self._waiting.clear()
+        self.holds.clear()
+        self._office.drop(self)
+
+    def claims_lost(self) -> None:
+        """After a pause longer than the lease every claim counts as lost: the run's tail is read before anything else."""
+        self._loaded = False
+
+    def release(self) -> None:
+        """Graceful stop: gives the actions of every held command back, in one commit each."""
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+        for command, delivery in self.holds.items():
+            run = self._run
+            mine = tuple(a.id for a in run.open_actions() if a.command == command) if run is not None else ()
+            self.submit(Item(Released(mine, delivery.claim)))
+
+    async def give_back(self) -> None:
+        """After `release` was decided: the deliveries go back to the queue at once."""
+        for command, delivery in list(self.holds.items()):
+            self._office.forget(delivery)
+            del self.holds[command]
+            await delivery.nak()
+
+
+def _body(item: Item) -> object:
+    return item.input.body if isinstance(item.input, Delivered) else None
+
+
+def _size(one: Input) -> int:
+    """Bytes that an input adds to a commit, roughly: its payloads and the engine's own events."""
+    if isinstance(one, Completed):
+        return 2048 + sum(len(bytes(o.payload)) for o in one.outputs)
+    if isinstance(one, Delivered) and isinstance(one.body, Start):
+        return 2048 + len(bytes(one.body.output.payload))
+    return 2048
+
+
+def _as_failures(batch: list[Item], error: CommitTooLarge) -> list[Item]:
+    """A result that does not fit into a commit fails its step; it would not fit the next time either."""
+    failure = Failure("CommitTooLarge", str(error), retryable=False)
+    replaced = []
+    for item in batch:
+        one = item.input
+        if isinstance(one, Completed):
+            failed = Failed(one.action, one.claim, failure, one.duration_ms, model=one.model, usage=one.usage)
+            item = Item(failed, item.delivery)
+        replaced.append(item)
+    if replaced == batch:
+        raise error
+    return replaced

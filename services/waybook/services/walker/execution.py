@@ -1,0 +1,115 @@
+"""Runs one attempt of a step: binds its events, injects what it asks for, keeps its deadline."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from waybook.agents.context import StepContext
+from waybook.agents.definition import AgentDefinition, StepBody
+from waybook.agents.errors import RetryAfter, StepDeadlinePassed
+from waybook.engine.inputs import Completed, Failed
+from waybook.engine.ports import Clock, PortError
+from waybook.engine.run import Action, Run
+from waybook.events.engine import Failure
+from waybook.events.errors import TerminalError
+
+log = logging.getLogger(__name__)
+
+PORT_PAUSE_S = 0.5
+
+
+class Executor:
+    """Runs bodies for one process. `provides` maps a type that a step may ask for to the object it gets."""
+
+    def __init__(self, provides: Mapping[type, Any], clock: Clock) -> None:
+        self._provides = provides
+        self._clock = clock
+
+    async def run(self, definition: AgentDefinition, run: Run, action: Action) -> Completed | Failed:
+        """The attempt's result. An exception of the body is a Failed; a port that is away is waited for."""
+        body = definition.bodies[action.step]
+        context = StepContext(
+            key=run.key,
+            step=action.step,
+            action=action.id,
+            execution=f"{run.key}/{action.execution}",
+            attempt=action.attempt,
+            flags=run.flags,
+        )
+        began = time.perf_counter()
+        try:
+            returned = await self._call(definition, body, run, action, context)
+            outputs = definition.outputs(action.step, returned)
+        except Exception as error:  # noqa: BLE001  any exception of a step is its failure (DESIGN 4, "Retry")
+            return self._failed(action, error, began, context)
+        return Completed(
+            action=action.id,
+            claim=action.claim,
+            outputs=outputs,
+            duration_ms=_elapsed(began),
+            model=context.model,
+            usage=context.usage,
+        )
+
+    async def _call(
+        self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext
+    ) -> Any:
+        arguments = self._arguments(definition, body, run, action, context)
+        remaining = (action.deadline - self._clock.now()) / 1000
+        while True:
+            try:
+                async with asyncio.timeout(remaining) as limit:
+                    if body.is_async:
+                        return await body.function(definition.agent(), **arguments)
+                    return await asyncio.to_thread(body.function, definition.agent(), **arguments)
+            except TimeoutError as error:
+                if limit.expired():
+                    raise StepDeadlinePassed(f"step {body.name} ran longer than its deadline") from error
+                raise
+            except PortError as error:
+                log.warning("a step waits for a port", extra={"action": "step_waits_for_port", "error": str(error)})
+                await asyncio.sleep(PORT_PAUSE_S)
+
+    def _arguments(
+        self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext
+    ) -> dict[str, Any]:
+        arguments: dict[str, Any] = {}
+        for name, bound in action.bindings.items():
+            if bound is None:
+                arguments[name] = None
+            elif isinstance(bound, str):
+                arguments[name] = _event(definition, run, bound)
+            else:
+                arguments[name] = [_event(definition, run, one) for one in bound]
+        for name, kind in body.signature.injected.items():
+            arguments[name] = context if kind is StepContext else self._provides[kind]
+        return arguments
+
+    def _failed(self, action: Action, error: Exception, began: float, context: StepContext) -> Failed:
+        not_before = None
+        if isinstance(error, RetryAfter):
+            not_before = self._clock.now() + round(error.seconds * 1000)
+        failure = Failure(
+            type(error).__name__, str(error) or type(error).__name__, not isinstance(error, TerminalError)
+        )
+        log.info("step failed", extra={"action": "step_failed", "step": action.step, "error": failure.text})
+        return Failed(
+            action=action.id,
+            claim=action.claim,
+            error=failure,
+            duration_ms=_elapsed(began),
+            not_before=not_before,
+            model=context.model,
+            usage=context.usage,
+        )
+
+
+def _event(definition: AgentDefinition, run: Run, name: str) -> Any:
+    published = run.event(name)
+    return definition.decode(published.event, published.schema, published.payload)
+
+
+def _elapsed(began: float) -> int:
+    return round((time.perf_counter() - began) * 1000)

@@ -1,0 +1,115 @@
+"""Decide plus append: the one module that writes STATE (DESIGN 2, invariant 3)."""
+
+from collections.abc import Sequence
+
+import msgspec
+from waybook.events.codec import Codec, commit_headers, commit_id
+
+from waybook.engine.aggregates import decide_facts
+from waybook.engine.decide import commit_of, decide
+from waybook.engine.definition import Definition
+from waybook.engine.errors import HistoryHole
+from waybook.engine.fold import Stored, fold_all
+from waybook.engine.inputs import Decision, Input, World
+from waybook.engine.ports import AppendConflict, Clock, Draft, Record, StateLog
+from waybook.engine.run import Run
+from waybook.events.commit import Commit
+from waybook.events.engine import EngineEvent
+from waybook.events.headers import COMMIT, PREVIOUS
+from waybook.events.subjects import RunKey, state_subject
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """A decision with the run as stored. `appended`: it wrote a commit, so the guard has confirmed it."""
+
+    decision: Decision
+    run: Run | None
+    appended: bool
+
+
+class Lifecycle:
+    """Loads runs, decides on them, and appends what was decided."""
+
+    def __init__(self, log: StateLog, codec: Codec, clock: Clock, actor: str) -> None:
+        self._log = log
+        self._codec = codec
+        self._clock = clock
+        self._actor = actor
+
+    async def load(self, key: RunKey, run: Run | None = None) -> Run | None:
+        """The run folded from its history, going on from `run`. Raises HistoryHole, PortError."""
+        history: list[Stored] = []
+        previous = run.commit if run is not None else ""
+        async for record in self._log.history(state_subject(key), run.sequence if run is not None else 0):
+            history.append(self._stored(key, record, previous))
+            previous = history[-1][2]
+        return fold_all(run, history, key=key)
+
+    def _stored(self, key: RunKey, record: Record, previous: str) -> Stored:
+        named = record.headers.get(PREVIOUS, "")
+        if named != previous:
+            raise HistoryHole(f"run {key}: the commit at {record.sequence} follows {named!r}, not {previous!r}")
+        return self._codec.decode(record.payload, record.headers), record.sequence, record.headers.get(COMMIT, "")
+
+    async def confirmed(self, key: RunKey, run: Run | None) -> bool:
+        """Whether `run` is the latest by the leader's word; decisions that append nothing need it (R5.2)."""
+        tail = await self._log.tail(state_subject(key))
+        return (tail.sequence if tail is not None else 0) == (run.sequence if run is not None else 0)
+
+    async def commit(
+        self,
+        definition: Definition,
+        key: RunKey,
+        run: Run | None,
+        inputs: Sequence[Input],
+        world: World,
+        *,
+        tries: int | None = None,
+        causation: str | None = None,
+    ) -> Committed:
+        """Decides and appends. Raises AppendConflict when `run` was not the latest; nothing is stored then."""
+        decision = decide(definition, key, run, inputs, self._clock.now(), world)
+        if not decision.events or decision.run is None:
+            return Committed(decision, run, False)
+        commit = commit_of(decision, definition, self._actor)
+        await self._append(key, run, commit, decision.run, tries=tries, causation=causation)
+        return Committed(decision, decision.run, True)
+
+    async def _append(
+        self, key: RunKey, run: Run | None, commit: Commit, after: Run, *, tries: int | None, causation: str | None
+    ) -> None:
+        subject = state_subject(key)
+        expected = run.sequence if run is not None else 0
+        payload = self._codec.encode(commit)
+        headers = commit_headers(commit, causation=causation)
+        identity = commit_id(subject, expected, payload)
+        headers[COMMIT] = identity
+        if run is not None:
+            headers[PREVIOUS] = run.commit
+        after.sequence = await self._log.append(Draft(subject, expected, payload, headers, identity), tries=tries)
+        after.commit = identity
+
+    async def record(self, key: RunKey, fact: EngineEvent) -> Run:
+        """Adds a fact to a system aggregate unless it is there already; returns the aggregate.
+
+        The first try expects an empty subject, since most threads are new.
+        """
+        run: Run | None = None
+        while True:
+            decision = decide_facts(key, run, (fact,), self._clock.now())
+            if decision.run is not None and not decision.events:
+                return decision.run
+            assert decision.run is not None
+            commit = Commit(
+                version=decision.run.version,
+                walk=1,
+                at=decision.run.at,
+                actor=self._actor,
+                definition="",
+                events=decision.events,
+            )
+            try:
+                await self._append(key, run, commit, decision.run, tries=None, causation=None)
+                return decision.run
+            except AppendConflict:
+                run = await self.load(key, run)

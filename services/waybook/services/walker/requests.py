@@ -1,0 +1,119 @@
+"""From a delivery to a decision's input: the command, its payload, who may give it."""
+
+import msgspec
+
+from waybook.agents.definition import AgentDefinition
+from waybook.agents.errors import DefinitionError
+from waybook.engine.inputs import Body, Cancel, Continue, Delivered, Exec, Move, Output, Retry, Signal, Start
+from waybook.engine.ports import Delivery, Objects
+from waybook.events.command import Command, SignalPayload, StartPayload
+from waybook.events.errors import InvalidInput
+from waybook.events.subjects import CommandSubject
+
+RELAY_VERBS = frozenset({"timer", "exec", "answer", "continue"})
+PEOPLE = frozenset({"gw", "cli"})
+
+_command = msgspec.json.Decoder(Command)
+_start = msgspec.json.Decoder(StartPayload)
+_signal = msgspec.json.Decoder(SignalPayload)
+
+
+class NotPermitted(InvalidInput):
+    """The issuer of a command may not give that verb."""
+
+
+class MovePayload(msgspec.Struct, frozen=True):
+    """Payload of the verb `move`: a direct lifecycle call."""
+
+    to: str
+    fields: dict[str, object] = {}
+    reason: str | None = None
+
+
+class TimerPayload(msgspec.Struct, frozen=True):
+    """Payload of the verbs `timer` and `retry`."""
+
+    timer: str | None = None
+
+
+class CancelPayload(msgspec.Struct, frozen=True):
+    """Payload of the verb `cancel`."""
+
+    reason: str = "cancelled by a person"
+
+
+class ExecPayload(msgspec.Struct, frozen=True):
+    """Payload of the verb `exec`."""
+
+    step: str
+    trigger: str
+
+
+def read_command(delivery: Delivery) -> Command:
+    """The command of a delivery. Raises InvalidInput for bytes that are not one."""
+    try:
+        return _command.decode(delivery.payload)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the command cannot be read: {error}") from error
+
+
+def check_issuer(subject: CommandSubject) -> None:
+    """Timer and answer verbs come from the relay only, actors from the gateway and the command line only."""
+    if subject.verb in ("timer", "exec", "answer") and subject.issuer != "relay":
+        raise NotPermitted(f"the verb {subject.verb} is the relay's, not {subject.issuer}'s")
+    if subject.issuer == "relay" and subject.verb not in RELAY_VERBS | {"start", "retry", "cancel"}:
+        raise NotPermitted(f"the relay may not give the verb {subject.verb}")
+
+
+async def read_request(
+    delivery: Delivery, subject: CommandSubject, command: Command, definition: AgentDefinition, objects: Objects
+) -> tuple[Delivered, StartPayload | None]:
+    """The input of a decision, and the start's payload when it is one. Raises InvalidInput naming what is wrong."""
+    check_issuer(subject)
+    start: StartPayload | None = None
+    try:
+        if subject.verb == "start":
+            start = _start.decode(command.payload)
+            body: Body = await _start_body(start, definition, objects)
+        else:
+            body = _other_body(subject.verb, command.payload, definition)
+    except (msgspec.DecodeError, UnicodeDecodeError, DefinitionError) as error:
+        raise InvalidInput(f"the payload of {subject.verb} cannot be used: {error}") from error
+    person = subject.issuer in PEOPLE and subject.verb != "start"
+    return Delivered(command, body, delivery.claim, delivery.received_at, person), start
+
+
+async def _start_body(payload: StartPayload, definition: AgentDefinition, objects: Objects) -> Start:
+    body = payload.body
+    if body is None:
+        if payload.reference is None:
+            raise InvalidInput("a start needs `body`, or `reference` to an object that holds it")
+        body = msgspec.Raw(await objects.get(payload.reference))
+    output = _output(definition, payload.event, payload.schema, body)
+    if definition.engine.kinds.get(payload.event) != "start":
+        raise InvalidInput(f"{payload.event} is not a start event of {definition.engine.agent}")
+    return Start(output, payload.content, payload.thread, payload.flags, payload.configuration)
+
+
+def _output(definition: AgentDefinition, event: str, schema: int, body: msgspec.Raw) -> Output:
+    return Output(event, schema, body, definition.decode(event, schema, body))
+
+
+def _other_body(verb: str, payload: msgspec.Raw, definition: AgentDefinition) -> Body:
+    raw: bytes | msgspec.Raw = payload if bytes(payload) != b"null" else b"{}"
+    if verb == "signal":
+        signal = _signal.decode(raw)
+        return Signal(_output(definition, signal.event, signal.schema, signal.body), signal.request)
+    if verb == "move":
+        move = msgspec.json.decode(raw, type=MovePayload)
+        return Move(move.to, dict(move.fields), move.reason)
+    if verb in ("retry", "timer"):
+        return Retry(msgspec.json.decode(raw, type=TimerPayload).timer)
+    if verb == "cancel":
+        return Cancel(msgspec.json.decode(raw, type=CancelPayload).reason)
+    if verb == "continue":
+        return Continue()
+    if verb == "exec":
+        exec_ = msgspec.json.decode(raw, type=ExecPayload)
+        return Exec(exec_.step, exec_.trigger)
+    raise InvalidInput(f"there is no verb {verb!r}")
