@@ -13,6 +13,8 @@ from waybook.agents.signature import Signature, read_signature
 from waybook.agents.step import MARK, StepOptions
 from waybook.engine.definition import Definition, EventKind, Step, Table
 from waybook.engine.inputs import Output
+from waybook.events.engine import EventPublished
+from waybook.events.registry import Registry
 from waybook.events.subjects import check_token
 from waybook.events.typed import Event, ExternalEvent, StartEvent, StopEvent
 
@@ -34,17 +36,21 @@ class AgentDefinition(msgspec.Struct, frozen=True):
     engine: Definition
     bodies: Mapping[str, StepBody]
     events: Mapping[str, type[Event]]
+    registry: Registry
 
     def decode(self, event: str, schema: int, payload: msgspec.Raw) -> Event:
-        """The typed event of a stored payload; DefinitionError for a type that this agent does not know."""
-        cls = self.events.get(event)
-        if cls is None:
+        """The typed event of a stored payload; DefinitionError for a type that this agent does not know.
+
+        Raises UnreadableEvent and SchemaTooNew like `Registry.read`.
+        """
+        if event not in self.events:
             raise DefinitionError(f"agent {self.engine.agent} does not know the event {event}")
-        return msgspec.json.decode(payload, type=cls)
+        return self.registry.read(EventPublished(event=event, schema=schema, payload=payload))
 
     def output(self, event: Event, branch: str | None = None) -> Output:
-        """An event as the engine stores it."""
-        return Output(type(event).__name__, type(event).SCHEMA, msgspec.Raw(msgspec.json.encode(event)), event, branch)
+        """An event as the engine stores it. Raises UnstorableEvent."""
+        stored = self.registry.publish(event)
+        return Output(stored.event, stored.schema, stored.payload, event, branch, stored.ancestors)
 
     def outputs(self, step: str, returned: Any) -> tuple[Output, ...]:
         """What a step's body returned, checked against its annotation. Raises UndeclaredOutput."""
@@ -67,6 +73,8 @@ def define(agent: type[Agent]) -> AgentDefinition:
     if not any(issubclass(cls, StartEvent) for cls in events.values()):
         raise DefinitionError(f"agent {name}: no step takes a start event, so no run can begin")
     steps = tuple(_step(body) for body in bodies.values())
+    registry = Registry(*events.values())
+    registry.check()
     built: list[AgentDefinition] = []
     engine = Definition.build(
         agent=name,
@@ -76,7 +84,7 @@ def define(agent: type[Agent]) -> AgentDefinition:
         kinds={n: _kind(cls) for n, cls in events.items()},
         decode=lambda event, schema, payload: built[0].decode(event, schema, payload),
     )
-    built.append(AgentDefinition(agent, engine, bodies, events))
+    built.append(AgentDefinition(agent, engine, bodies, events, registry))
     return built[0]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -187,7 +188,7 @@ class RunActor:
                     self._begin(run, run.actions[event.action])
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
             if item.delivery is not None and isinstance(item.input, Delivered):
-                await self._insist(lambda i=item, o=outcome: self._office.settle(i, self.key, o, run))
+                await self._insist(partial(self._office.settle, item, self.key, outcome, run))
             elif isinstance(outcome, Refused):
                 await self._office.late(self.key, item, outcome)
         await self._settle_holds(run)

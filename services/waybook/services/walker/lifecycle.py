@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import msgspec
-from waybook.events.codec import Codec, commit_headers, commit_id
 
 from waybook.engine.aggregates import decide_facts
 from waybook.engine.decide import commit_of, decide
@@ -13,6 +12,7 @@ from waybook.engine.fold import Stored, fold_all
 from waybook.engine.inputs import Decision, Input, World
 from waybook.engine.ports import AppendConflict, Clock, Draft, Record, StateLog
 from waybook.engine.run import Run
+from waybook.events.codec import Codec, commit_headers, commit_id
 from waybook.events.commit import Commit
 from waybook.events.engine import EngineEvent
 from waybook.events.headers import COMMIT, PREVIOUS
@@ -49,7 +49,11 @@ class Lifecycle:
         named = record.headers.get(PREVIOUS, "")
         if named != previous:
             raise HistoryHole(f"run {key}: the commit at {record.sequence} follows {named!r}, not {previous!r}")
-        return self._codec.decode(record.payload, record.headers), record.sequence, record.headers.get(COMMIT, "")
+        return (
+            self._codec.decode(record.payload, record.headers, record.subject),
+            record.sequence,
+            record.headers.get(COMMIT, ""),
+        )
 
     async def confirmed(self, key: RunKey, run: Run | None) -> bool:
         """Whether `run` is the latest by the leader's word; decisions that append nothing need it (R5.2)."""
@@ -80,12 +84,10 @@ class Lifecycle:
     ) -> None:
         subject = state_subject(key)
         expected = run.sequence if run is not None else 0
-        payload = self._codec.encode(commit)
-        headers = commit_headers(commit, causation=causation)
+        payload = self._codec.encode(commit, subject)
         identity = commit_id(subject, expected, payload)
-        headers[COMMIT] = identity
-        if run is not None:
-            headers[PREVIOUS] = run.commit
+        previous = run.commit if run is not None else None
+        headers = commit_headers(commit, commit_id=identity, previous=previous, causation=causation)
         after.sequence = await self._log.append(Draft(subject, expected, payload, headers, identity), tries=tries)
         after.commit = identity
 

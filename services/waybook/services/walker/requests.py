@@ -52,9 +52,12 @@ class ExecPayload(msgspec.Struct, frozen=True):
 def read_command(delivery: Delivery) -> Command:
     """The command of a delivery. Raises InvalidInput for bytes that are not one."""
     try:
-        return _command.decode(delivery.payload)
+        command = _command.decode(delivery.payload)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"the command cannot be read: {error}") from error
+    if not command.id or not (command.id.isascii() and command.id.isprintable()):
+        raise InvalidInput(f"command id {command.id!r} has to be printable ASCII, since it stands in a header")
+    return command
 
 
 def check_issuer(subject: CommandSubject) -> None:

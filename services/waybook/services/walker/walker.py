@@ -6,7 +6,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from waybook.events.codec import Codec
 
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition
@@ -24,6 +23,7 @@ from waybook.engine.ports import (
     StateLog,
 )
 from waybook.engine.run import Action, Run
+from waybook.events.codec import Codec
 from waybook.events.command import Answer, Command, StartPayload
 from waybook.events.engine import ThreadJoined
 from waybook.events.errors import InvalidInput
