@@ -44,7 +44,7 @@ async def recreate_consumers(nc: Client, topology: Topology, stream: str) -> Non
     Only for the owner of a server that nobody else reads from: every outstanding delivery loses its lease.
     Raises PortUnavailable and PortMisconfigured.
     """
-    require_version(nc, topology.server)
+    require_version(nc)
     for (stream_name, name), settings in declared_consumers(topology).items():
         if stream_name == stream:
             await delete_consumer(nc, stream, name)

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 from nats.aio.client import Client
 
+from waybook.adapters.embedded.errors import ServerTooOld
+from waybook.adapters.embedded.server_version import MINIMUM_VERSION, check_server_version
 from waybook.adapters.nats.topology.declaration import STATE_PREFIX, Topology
 from waybook.adapters.nats.topology.difference import show
 from waybook.adapters.nats.topology.durability import prove_sync
 from waybook.adapters.nats.topology.planning import Plan, compare
 from waybook.adapters.nats.topology.report import Finding, Report
-from waybook.adapters.nats.topology.server import Stored, server_version, stored_consumers, stored_streams
+from waybook.adapters.nats.topology.server import Stored, only_server, server_version, stored_consumers, stored_streams
 from waybook.adapters.nats.topology.settings import declared_consumers, declared_streams
 
 
@@ -21,12 +23,15 @@ async def check(nc: Client, topology: Topology, monitor_url: str | None = None) 
     report's `sync` is unproven. Raises PortUnavailable when the server does not answer, PortMisconfigured when
     it refuses; a server that is too old is a finding.
     """
-    version = ".".join(map(str, server_version(nc)))
-    if (old := _too_old(version, topology.server)) is not None:
-        return Report(version, 0, (old,), await prove_sync(monitor_url, ()))
+    version = server_version(nc)
+    try:
+        check_server_version(version)
+    except ServerTooOld as error:
+        old = Finding("server", "version", f"{MINIMUM_VERSION} or newer", version, str(error))
+        return Report(version, 0, (old,), await prove_sync(monitor_url))
     streams, consumers = declared_streams(topology), declared_consumers(topology)
-    have_streams, have_consumers = await asyncio.gather(
-        stored_streams(nc, list(streams)), stored_consumers(nc, list(consumers))
+    have_streams, have_consumers, connected = await asyncio.gather(
+        stored_streams(nc, list(streams)), stored_consumers(nc, list(consumers)), only_server(nc)
     )
     found = list(_setting_findings(compare(streams, consumers, have_streams, have_consumers)))
     for name, stored in have_streams.items():
@@ -37,17 +42,8 @@ async def check(nc: Client, topology: Topology, monitor_url: str | None = None) 
         for (stream, name), stored in have_consumers.items()
         if stored is not None and stored.paused
     ]
-    proof = await prove_sync(monitor_url, _holders(list(have_streams.values())))
+    proof = await prove_sync(monitor_url, _holders(list(have_streams.values())), connected)
     return Report(version, len(streams) + len(consumers), tuple(found), proof)
-
-
-def _too_old(version: str, floor: str) -> Finding | None:
-    have, need = (tuple(int(part) for part in text.split(".")) for text in (version, floor))
-    return (
-        Finding("server", "version", f"{floor} or newer", version, "rules of older servers differ")
-        if have < need
-        else None
-    )
 
 
 def _setting_findings(plan: Plan) -> Iterator[Finding]:

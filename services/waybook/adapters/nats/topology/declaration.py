@@ -1,10 +1,10 @@
 """What a topology file declares, as types. Field names in the file are JetStream's own."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import Meta, field
+from msgspec import field
 from msgspec.structs import replace
 
 from waybook.adapters.nats.topology.quantity import UNLIMITED, Bytes, Count, Milliseconds
@@ -80,10 +80,9 @@ class Buckets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Topology(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything a Waybook installation needs of a NATS server. `server`: the oldest version that will do."""
+    """Everything a Waybook installation needs of a NATS server."""
 
     format: Literal[1]
-    server: Annotated[str, Meta(pattern=r"^\d+\.\d+\.\d+$")]
     streams: dict[str, Stream]
     buckets: Buckets = Buckets()
 

@@ -1,13 +1,13 @@
 """Proof that a server syncs to disk before it acknowledges. Only the monitoring address tells."""
 
 import asyncio
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Collection
 from typing import Literal
 
 import msgspec
+
+from waybook.adapters.embedded.errors import ServerUnreachable
+from waybook.adapters.embedded.monitoring import read_monitor
 
 TIMEOUT_S = 3.0
 
@@ -28,25 +28,24 @@ class _JetStream(msgspec.Struct):
 
 
 class _Varz(msgspec.Struct):
+    server_id: str
     server_name: str
     jetstream: _JetStream = msgspec.field(default_factory=_JetStream)
 
 
-class _Unreadable(Exception):
-    """The monitoring address did not tell."""
+async def prove_sync(monitor_url: str | None, servers: Collection[str] = (), connected: str | None = None) -> SyncProof:
+    """Asks the monitoring addresses (`monitor_url`, several separated by commas).
 
-
-async def prove_sync(monitor_url: str | None, servers: Collection[str]) -> SyncProof:
-    """Asks the monitoring addresses (`monitor_url`, several separated by commas) of all `servers` (their names).
-
-    Without an address, or when a server in `servers` is not among those that answer, it is unproven.
+    Unproven without an address, when one does not answer, and when a server that has to be among them is not:
+    `servers` are the names of those that hold copies, `connected` is the id of the only server there is (None in
+    a cluster).
     """
     urls = [url.strip() for url in (monitor_url or "").split(",") if url.strip()]
     if not urls:
         return SyncProof("unproven", "no monitoring address; set WAYBOOK_NATS_MONITOR_URL or --monitor-url")
     try:
-        answers = await asyncio.gather(*(asyncio.to_thread(_varz, url) for url in urls))
-    except _Unreadable as error:
+        answers = await asyncio.gather(*(_varz(url) for url in urls))
+    except ServerUnreachable as error:
         return SyncProof("unproven", str(error))
     for url, varz in zip(urls, answers, strict=True):
         if varz.jetstream.config is None:
@@ -55,17 +54,16 @@ async def prove_sync(monitor_url: str | None, servers: Collection[str]) -> SyncP
             return SyncProof(
                 "refuted", f"{url}: acknowledges before it syncs; set `sync_interval: always` in its jetstream block"
             )
+    if connected is not None and connected not in {varz.server_id for varz in answers}:
+        return SyncProof("unproven", f"{', '.join(urls)}: the monitoring address of another server")
     if missing := set(servers) - {varz.server_name for varz in answers}:
         return SyncProof("unproven", f"no monitoring address of the server {', '.join(sorted(missing))}")
     return SyncProof("proven", f"sync always on {len(answers)} server{'s' if len(answers) > 1 else ''}")
 
 
-def _varz(url: str) -> _Varz:
-    address = url.rstrip("/") + "/varz"
-    if not address.startswith(("http://", "https://")):
-        raise _Unreadable(f"{url}: a monitoring address begins with http:// or https://")
+async def _varz(url: str) -> _Varz:
+    answer = await read_monitor(url, "varz", timeout_s=TIMEOUT_S)
     try:
-        with urllib.request.urlopen(address, timeout=TIMEOUT_S) as answer:
-            return msgspec.convert(json.load(answer), _Varz)
-    except (OSError, urllib.error.URLError, ValueError, msgspec.ValidationError) as error:
-        raise _Unreadable(f"{address}: {error}") from error
+        return msgspec.convert(answer, _Varz)
+    except msgspec.ValidationError as error:
+        raise ServerUnreachable(f"{url} is no monitoring address of a nats-server: {error}") from error

@@ -65,7 +65,7 @@ async def plan(nc: Client, topology: Topology) -> Plan:
 
     Raises PortMisconfigured when the server is too old or refuses, PortUnavailable when it does not answer.
     """
-    require_version(nc, topology.server)
+    require_version(nc)
     streams, consumers = declared_streams(topology), declared_consumers(topology)
     have_streams, have_consumers = await asyncio.gather(
         stored_streams(nc, list(streams)), stored_consumers(nc, list(consumers))

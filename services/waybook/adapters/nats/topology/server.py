@@ -1,15 +1,18 @@
 """JetStream's management API, asked directly: client libraries drop settings that they do not know."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 import msgspec
 import nats.errors
 from nats.aio.client import Client
 
+from waybook.adapters.embedded.server_version import check_server_version
 from waybook.adapters.nats.topology.settings import Settings
 from waybook.engine.ports import PortMisconfigured, PortUnavailable
 
+_log = logging.getLogger(__name__)
 API_LEVEL = "5"  # nats-server 2.15 (ADR-44): an older server refuses instead of leaving settings out
 TIMEOUT_S = 5.0
 _NOT_FOUND = frozenset({10014, 10059})  # consumer, stream
@@ -47,6 +50,15 @@ class Cluster(msgspec.Struct, frozen=True):
     replicas: tuple[Peer, ...] = ()
 
 
+class _Server(msgspec.Struct, frozen=True):
+    id: str
+    cluster: str = ""
+
+
+class _UserInfo(msgspec.Struct, frozen=True):
+    server: _Server | None = None
+
+
 class Stored(msgspec.Struct, frozen=True):
     """A stream or a consumer as the server stores it."""
 
@@ -57,22 +69,28 @@ class Stored(msgspec.Struct, frozen=True):
     error: ApiError | None = None
 
 
-def server_version(nc: Client) -> tuple[int, int, int]:
+def server_version(nc: Client) -> str:
     """Version of the server that `nc` is connected to. Raises PortUnavailable when it is not connected."""
     if not nc.is_connected:
         raise PortUnavailable("not connected to a NATS server")
     version = nc.connected_server_version
-    return version.major, version.minor, version.patch
+    return f"{version.major}.{version.minor}.{version.patch}" + (f"-{version.dev}" if version.dev else "")
 
 
-def require_version(nc: Client, floor: str) -> None:
-    """Raises PortMisconfigured when the server is older than `floor`."""
-    have, need = server_version(nc), tuple(int(part) for part in floor.split("."))
-    if have < need:
-        raise PortMisconfigured(
-            f"nats-server {'.'.join(map(str, have))} is too old: Waybook needs {floor} or newer. "
-            "Update the server, or leave WAYBOOK_NATS_URL unset to use the embedded one"
-        )
+def require_version(nc: Client) -> None:
+    """Raises ServerTooOld, a PortMisconfigured, below the version that Waybook stands on."""
+    check_server_version(server_version(nc))
+
+
+async def only_server(nc: Client) -> str | None:
+    """Id of the server that `nc` is connected to; None when it is one of a cluster or may not be asked."""
+    try:
+        answer = await nc.request("$SYS.REQ.USER.INFO", b"", timeout=TIMEOUT_S)
+        server = msgspec.json.decode(answer.data, type=_UserInfo).server
+    except (nats.errors.Error, msgspec.DecodeError) as error:
+        _log.info("the server does not tell its id: %s", error, extra={"action": "server_id_unknown"})
+        return None
+    return None if server is None or server.cluster else server.id
 
 
 async def request(nc: Client, call: str, body: object = None) -> Stored:

@@ -1,21 +1,37 @@
 """The topology against a real server: made once, compared field by field, refused where it breaks an invariant."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 import nats
 import pytest
+import pytest_asyncio
 from nats.aio.client import Client
-from tests.contract.topology.conftest import OwnServer, Start
 
+from waybook.adapters.embedded import programs, server_version
+from waybook.adapters.embedded.free_port import free_port
 from waybook.adapters.nats.topology import NeedsPerson, Topology, apply, check, load_topology, plan, recreate_consumers
 from waybook.engine.ports import PortMisconfigured, PortUnavailable
+from waybook.testing.servers import NatsUnderTest, nats_for_tests
 
 NAMES = [
     "STATE_g1_00", "COMMANDS", "TIMERS", "AUDITIN", "AUDIT", "TRACE", "DEAD", "KV_snapshots", "OBJ_artifacts",
     "STATE_g1_00/projections", "COMMANDS/ctl_any", "COMMANDS/new_any",
 ]  # fmt: skip
+
+
+@pytest.fixture
+def server(clean_nats: NatsUnderTest) -> NatsUnderTest:
+    return clean_nats
+
+
+@pytest_asyncio.fixture
+async def nc(server: NatsUnderTest) -> AsyncIterator[Client]:
+    client = await nats.connect(server.url)
+    yield client
+    await client.close()
 
 
 @pytest.fixture
@@ -37,7 +53,7 @@ async def change(nc: Client, stream: str, **settings: object) -> None:
     await api(nc, f"STREAM.UPDATE.{stream}", {**config, **settings})
 
 
-async def test_apply_then_check_is_clean(nc: Client, server: OwnServer, topology: Topology) -> None:
+async def test_apply_then_check_is_clean(nc: Client, server: NatsUnderTest, topology: Topology) -> None:
     """Everything that is declared is stored as declared, on a server that is proven to sync always."""
     done = await apply(nc, topology)
     report = await check(nc, topology, server.monitor_url)
@@ -54,7 +70,7 @@ async def test_apply_twice_changes_nothing(nc: Client, topology: Topology) -> No
     assert (await plan(nc, topology)).empty
 
 
-async def test_two_processes_may_apply_at_once(nc: Client, server: OwnServer, topology: Topology) -> None:
+async def test_two_processes_may_apply_at_once(nc: Client, server: NatsUnderTest, topology: Topology) -> None:
     """Applying side by side ends in the declared state without an error."""
     other = await nats.connect(server.url)
     await asyncio.gather(apply(nc, topology), apply(other, topology))
@@ -198,24 +214,25 @@ async def test_sync_is_unproven_without_an_address(nc: Client, topology: Topolog
     assert report.sync.verdict == "unproven" and not report.ok and report.refusal() is None
 
 
-async def test_a_server_with_default_sync_fails_the_proof(start_server: Start, topology: Topology) -> None:
+async def test_a_server_with_default_sync_fails_the_proof(topology: Topology) -> None:
     """A server that acknowledges before it syncs is refuted."""
-    server = start_server(sync="2m")
-    nc = await nats.connect(server.url)
-    await apply(nc, topology)
-    report = await check(nc, topology, server.monitor_url)
-    await nc.close()
+    async with nats_for_tests(sync_always=False) as server:
+        nc = await nats.connect(server.url)
+        await apply(nc, topology)
+        report = await check(nc, topology, server.monitor_url)
+        await nc.close()
     assert report.sync.verdict == "refuted" and not report.ok and "sync_interval" in report.sync.detail
 
 
 async def test_another_servers_monitoring_address_proves_nothing(
-    nc: Client, server: OwnServer, start_server: Start, topology: Topology
+    nc: Client, server: NatsUnderTest, topology: Topology
 ) -> None:
     """The proof has to come from the server that holds the streams."""
     await apply(nc, topology)
-    other = start_server()
-    assert (await check(nc, topology, other.monitor_url)).sync.verdict == "unproven"
-    assert (await check(nc, topology, f"{other.monitor_url},{server.monitor_url}")).sync.verdict == "proven"
+    async with nats_for_tests() as other:
+        assert (await check(nc, topology, other.monitor_url)).sync.verdict == "unproven"
+        both = f"{other.monitor_url},{server.monitor_url}"
+        assert (await check(nc, topology, both)).sync.verdict == "proven"
 
 
 async def test_a_dead_monitoring_address_proves_nothing(nc: Client, topology: Topology) -> None:
@@ -224,22 +241,30 @@ async def test_a_dead_monitoring_address_proves_nothing(nc: Client, topology: To
     assert report.sync.verdict == "unproven" and "127.0.0.1:9" in report.sync.detail
 
 
-async def test_a_server_that_is_too_old_is_refused(nc: Client, topology: Topology) -> None:
+async def test_a_server_that_is_too_old_is_refused(
+    nc: Client, topology: Topology, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The version floor is checked before anything else."""
-    newer = msgspec.structs.replace(topology, server="99.0.0")
-    with pytest.raises(PortMisconfigured, match="too old"):
-        await apply(nc, newer)
-    report = await check(nc, newer)
+    monkeypatch.setattr(server_version, "MINIMUM_VERSION", "99.0.0")
+    with pytest.raises(PortMisconfigured, match=r"Waybook needs 99\.0\.0 or newer"):
+        await apply(nc, topology)
+    report = await check(nc, topology)
     assert [f.field for f in report.breaking] == ["version"]
     assert (await api(nc, "STREAM.NAMES")).get("streams") is None
 
 
-async def test_a_server_without_jetstream_says_so(start_server: Start, topology: Topology) -> None:
+async def test_a_server_without_jetstream_says_so(topology: Topology) -> None:
     """JetStream switched off is named."""
-    nc = await nats.connect(start_server(jetstream=False).url)
+    port = free_port()
+    process = await asyncio.create_subprocess_exec(
+        programs.nats_server(), "-a", "127.0.0.1", "-p", str(port), stderr=asyncio.subprocess.DEVNULL
+    )
+    nc = await nats.connect(f"nats://127.0.0.1:{port}", reconnect_time_wait=0.02, max_reconnect_attempts=500)
     with pytest.raises(PortUnavailable, match="JetStream is not enabled"):
         await apply(nc, topology)
     await nc.close()
+    process.kill()
+    await process.wait()
 
 
 async def test_parameters_reach_the_server(nc: Client, topology: Topology) -> None:
