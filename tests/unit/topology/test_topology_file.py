@@ -101,6 +101,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
         ("    deny_purge: true", "    deny_purge: false", "STATE_g1_00: deny_purge must be true, otherwise the stream can be purged"),
         ("    allow_msg_schedules: false", "    allow_msg_schedules: true", "must be false, otherwise schedules silently switch deny_purge off"),
         ("    duplicate_window: 2m", "    max_age: 7d", "COMMANDS: max_age must be left out, otherwise messages vanish with age"),
+        ("subjects: [state.g1.00.>]", "subjects: [state.g1.>]", "STATE_g1_00: subjects must be [state.g1.00.>], as its name says"),
         ("subjects: [dead.>]", "subjects: [dead.>, cmd.new.>]", "DEAD: cmd.new.> overlaps cmd.> of COMMANDS"),
         ("filter_subject: cmd.new.any.>", "filter_subject: cmd.*.any.>", "COMMANDS/new_any: cmd.*.any.> overlaps cmd.ctl.any.> of ctl_any"),
         ("        description: Read models, one active reader", "        filter_subject: state.g1.00.t.>", "projections: filter_subject must be absent"),

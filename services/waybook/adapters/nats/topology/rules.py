@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from waybook.adapters.nats.topology.declaration import Topology
+from waybook.adapters.nats.topology.declaration import STATE_PREFIX, Topology
 from waybook.adapters.nats.topology.settings import (
     CONSUMER_IGNORED,
     CONSUMER_OFF,
@@ -141,6 +141,7 @@ def broken_rules(topology: Topology) -> list[tuple[str, str]]:
     """(path in the file, what is wrong) for every declaration that cannot or must not be made."""
     return [
         *_missing(topology),
+        *_misnamed(topology),
         *_broken_streams(topology),
         *_broken_consumers(topology),
         *_overlaps(topology),
@@ -153,6 +154,15 @@ def _missing(topology: Topology) -> Iterator[tuple[str, str]]:
         names.insert(0, "STATE_g1_00")
     for name in names:
         yield "/streams", f"the stream {name} is missing"
+
+
+def _misnamed(topology: Topology) -> Iterator[tuple[str, str]]:
+    """A stream of STATE holds the generation and shard that its name says, or positions cannot be found again."""
+    for name, stream in topology.streams.items():
+        if name.startswith(STATE_PREFIX):
+            wanted = f"state.{name.removeprefix(STATE_PREFIX).replace('_', '.', 1)}.>"
+            if stream.subjects != (wanted,):
+                yield f"/streams/{name}/subjects", f"{name}: subjects must be [{wanted}], as its name says"
 
 
 def _broken_streams(topology: Topology) -> Iterator[tuple[str, str]]:
