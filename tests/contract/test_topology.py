@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -253,18 +255,49 @@ async def test_a_server_that_is_too_old_is_refused(
     assert (await api(nc, "STREAM.NAMES")).get("streams") is None
 
 
-async def test_a_server_without_jetstream_says_so(topology: Topology) -> None:
-    """JetStream switched off is named."""
+@asynccontextmanager
+async def configured(folder: Path, config: str) -> AsyncIterator[Client]:
+    """A connection to a server with a configuration of the test's own."""
     port = free_port()
+    file = folder / "server.conf"
+    file.write_text(f'listen: "127.0.0.1:{port}"\n{config}')
     process = await asyncio.create_subprocess_exec(
-        programs.nats_server(), "-a", "127.0.0.1", "-p", str(port), stderr=asyncio.subprocess.DEVNULL
+        programs.nats_server(), "-c", str(file), stderr=asyncio.subprocess.DEVNULL
     )
-    nc = await nats.connect(f"nats://127.0.0.1:{port}", reconnect_time_wait=0.02, max_reconnect_attempts=500)
-    with pytest.raises(PortUnavailable, match="JetStream is not enabled"):
-        await apply(nc, topology)
-    await nc.close()
-    process.kill()
-    await process.wait()
+    try:
+        client = await nats.connect(
+            f"nats://127.0.0.1:{port}", reconnect_time_wait=0.02, max_reconnect_attempts=500, error_cb=silent
+        )
+        yield client
+        await client.close()
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def silent(error: Exception) -> None:
+    """The client's own log of errors is no part of these tests."""
+
+
+async def test_a_server_without_jetstream_says_so(topology: Topology, tmp_path: Path) -> None:
+    """JetStream switched off is named."""
+    async with configured(tmp_path, "") as client:
+        with pytest.raises(PortUnavailable, match="JetStream is not enabled"):
+            await apply(client, topology)
+
+
+async def test_missing_permissions_are_named(
+    topology: Topology, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user who may look but not create learns what is forbidden, not only that nobody answers."""
+    monkeypatch.setattr("waybook.adapters.nats.topology.server.TIMEOUT_S", 0.3)
+    allowed = '["$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.INFO.*.*"]'
+    users = f"authorization {{ default_permissions: {{ publish: {allowed} }} \n users: [{{user: a, password: b}}] }}\n"
+    rest = f'no_auth_user: a\njetstream {{ store_dir: "{tmp_path}" }}\n'
+    async with configured(tmp_path, users + rest) as client:
+        assert len((await plan(client, topology)).of("create")) == len(NAMES)
+        with pytest.raises(PortMisconfigured, match=r"permissions violation for publish to .*js\.api\.stream\.create"):
+            await apply(client, topology)
 
 
 async def test_parameters_reach_the_server(nc: Client, topology: Topology) -> None:

@@ -16,7 +16,6 @@ _log = logging.getLogger(__name__)
 API_LEVEL = "5"  # nats-server 2.15 (ADR-44): an older server refuses instead of leaving settings out
 TIMEOUT_S = 5.0
 _NOT_FOUND = frozenset({10014, 10059})  # consumer, stream
-_TRANSIENT = frozenset({10003, 10004, 10008, 10009, 10041, 10078, 10082, 10107, 10118})  # no leader, no quorum, offline
 
 
 class ApiError(msgspec.Struct, frozen=True):
@@ -106,13 +105,16 @@ async def request(nc: Client, call: str, body: object = None) -> Stored:
     except nats.errors.NoRespondersError as error:
         raise PortUnavailable(f"{call}: JetStream is not enabled on the server, or has no leader") from error
     except nats.errors.Error as error:
+        # The server says in passing that something is forbidden; what asked for it just gets no answer.
+        if "permissions violation" in str(nc.last_error).lower():
+            raise PortMisconfigured(f"{call}: {nc.last_error}") from error
         raise PortUnavailable(f"{call}: no answer from the NATS server ({type(error).__name__})") from error
     stored = msgspec.json.decode(answer.data, type=Stored)
     refusal = stored.error
     if refusal is None or refusal.err_code in _NOT_FOUND:
         return stored
     text = f"{call}: {refusal.description} ({refusal.err_code})"
-    raise PortUnavailable(text) if refusal.err_code in _TRANSIENT else PortMisconfigured(text)
+    raise PortUnavailable(text) if refusal.code == 503 else PortMisconfigured(text)
 
 
 async def stored_streams(nc: Client, names: Sequence[str]) -> dict[str, Stored | None]:
