@@ -15,7 +15,7 @@ MARK = "__waybook_step__"
 class StepOptions(msgspec.Struct, frozen=True):
     """What an author says about a step beside its signature.
 
-    `deadline_s` bounds one attempt (default 10 minutes). `max_executions`: completed executions in a run.
+    `deadline_s` bounds one attempt (default 10 minutes). `max_executions` bounds the step's executions in a walk.
     `stop_on_error` False: a failure is recorded and the run goes on. `depends`: functions and modules whose
     source belongs to the step's code hash.
     """

@@ -2,7 +2,7 @@
 
 from waybook.engine.definition import Step
 from waybook.engine.dispatch import begin, dispatch_all, may_begin
-from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Released, Renewed
+from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Released
 from waybook.engine.lifecycle import take_row
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action
@@ -10,52 +10,53 @@ from waybook.events import engine as e
 
 
 def resume(recorder: Recorder, delivered: Delivered) -> Outcome:
-    """A delivery of a command whose effect is stored: takes its open actions over, or finds nothing left to do."""
+    """A delivery of a command whose effect is stored (rules 3, 5 and 6).
+
+    Renews the open actions that this process runs, gives the others a new attempt, or finds nothing left to do.
+    """
     mine = [a for a in recorder.run.open_actions() if a.command == delivered.command.id]
     if not mine:
         return Nothing("applied")
     if any(a.claim > delivered.claim for a in mine):
         return Nothing("superseded")
-    stale = [a for a in mine if a.claim < delivered.claim or a.status == "released"]
-    if not stale:
+    older = [a for a in mine if a.claim < delivered.claim or a.status == "released"]
+    if not older:
         return Nothing("held")
+    kept = tuple(a.id for a in older if a.status == "running" and _runs_here(recorder, delivered, a))
+    if kept:
+        recorder.record(e.LeaseRenewed(actions=kept, claim=delivered.claim))
     holder = Holder(delivered.command.id, delivered.claim)
-    convicted = False
-    for action in stale:
-        convicted = _next_attempt(recorder, action, holder) or convicted
-    return Accepted(convicted=convicted)
+    for action in older:
+        if action.id not in kept:
+            _next_attempt(recorder, action, holder)
+    return Accepted()
+
+
+def _runs_here(recorder: Recorder, delivered: Delivered, action: Action) -> bool:
+    """A claim belongs to one process, and what this very commit begins is run by its author."""
+    return action.claim == delivered.held or recorder.is_new(action.id)
 
 
 def carry_on(recorder: Recorder, delivered: Delivered) -> Outcome:
     """`continue`: gives actions whose command is gone a new attempt, and begins what is due and never began."""
     holder = Holder(delivered.command.id, delivered.claim)
     before = len(recorder.events)
-    convicted = False
     for action in recorder.run.open_actions():
         if action.claim.sequence in recorder.world.gone:
-            convicted = _next_attempt(recorder, action, holder) or convicted
-    if may_begin(recorder.definition, recorder.run):
-        dispatch_all(recorder, holder)
-    if len(recorder.events) == before:
-        return Nothing("nothing_due")
-    return Accepted(convicted=convicted)
+            _next_attempt(recorder, action, holder)
+    dispatch_all(recorder, holder)
+    return Accepted() if len(recorder.events) > before else Nothing("nothing_due")
 
 
-def _next_attempt(recorder: Recorder, action: Action, holder: Holder) -> bool:
-    """Begins the attempt after a lost or released one; True when the loss exhausted its step (rule 9)."""
+def _next_attempt(recorder: Recorder, action: Action, holder: Holder) -> None:
+    """Begins the attempt after a lost or released one, unless the loss exhausted its step (rule 9)."""
     step = recorder.definition.steps[action.step]
     if action.status == "running" and _abandon(recorder, action, step):
-        reason = f"{action.step} lost its worker {recorder.run.failures[action.step]} times"
-        recorder.record(e.CommandConvicted(command=action.command, reason=reason))
-        error = e.Failure(type="WorkerLost", text=reason, retryable=False)
-        take_row(recorder, ("StepFailed",), _as_failure(recorder, action, error))
-        return True
-    if not may_begin(recorder.definition, recorder.run):
-        if action.status == "released":
-            recorder.record(e.ActionAbandoned(action=action.id, reason="closed"))
-        return False
-    begin(recorder, step, action.trigger, action.bindings, holder, branch=action.branch)
-    return False
+        _convict(recorder, action)
+    elif may_begin(recorder.definition, recorder.run):
+        begin(recorder, step, action.trigger, action.bindings, holder, branch=action.branch)
+    elif action.status == "released":
+        recorder.record(e.ActionAbandoned(action=action.id, reason="closed"))
 
 
 def _abandon(recorder: Recorder, action: Action, step: Step) -> bool:
@@ -65,24 +66,20 @@ def _abandon(recorder: Recorder, action: Action, step: Step) -> bool:
     return exhausted
 
 
-def _as_failure(recorder: Recorder, action: Action, error: e.Failure) -> e.StepFailed:
-    """What the table's StepFailed row is asked with; not recorded, the abandonment stands for it."""
+def _convict(recorder: Recorder, action: Action) -> None:
+    """The command killed its workers too often: the run fails by its table's row for StepFailed.
+
+    That row is asked with a failure that is not recorded; the abandonment stands for it.
+    """
     failures = recorder.run.failures[action.step]
-    return e.StepFailed(
+    reason = f"{action.step} lost its worker {failures} times"
+    if action.command not in recorder.run.convicted:
+        recorder.record(e.CommandConvicted(command=action.command, reason=reason))
+    error = e.Failure(type="WorkerLost", text=reason, retryable=False)
+    failure = e.StepFailed(
         action=action.id, step=action.step, error=error, failures=failures, exhausted=True, duration_ms=0
     )
-
-
-def renew(recorder: Recorder, renewed: Renewed) -> Outcome:
-    """A later delivery reached the process that still runs the command's actions (rule 5)."""
-    mine = [a for a in recorder.run.open_actions() if a.command == renewed.command and a.status == "running"]
-    older = tuple(a.id for a in mine if a.claim < renewed.claim)
-    if any(a.claim > renewed.claim for a in mine):
-        return Nothing("superseded")
-    if not older:
-        return Nothing("held" if mine else "applied")
-    recorder.record(e.LeaseRenewed(actions=older, claim=renewed.claim))
-    return Accepted()
+    take_row(recorder, ("StepFailed",), failure)
 
 
 def release(recorder: Recorder, released: Released) -> Outcome:
@@ -90,6 +87,6 @@ def release(recorder: Recorder, released: Released) -> Outcome:
     before = len(recorder.events)
     for action_id in released.actions:
         action = recorder.run.actions.get(action_id)
-        if action is not None and action.status == "running" and action.claim == released.claim:
+        if action is not None and action.status == "running":
             recorder.record(e.ActionReleased(action=action_id, reason="stop"))
     return Accepted() if len(recorder.events) > before else Nothing("superseded")

@@ -26,7 +26,6 @@ from waybook.engine.inputs import (
     Output,
     Refused,
     Released,
-    Renewed,
     Retry,
     Signal,
     Start,
@@ -78,8 +77,6 @@ def _decide_one(recorder: Recorder, one: Input) -> Outcome:
         return _command(recorder, one)
     if not recorder.started:
         return Refused("message_not_found", f"there is no run {recorder.key}")
-    if isinstance(one, Renewed):
-        return claims.renew(recorder, one)
     if isinstance(one, Released):
         return claims.release(recorder, one)
     action = _open_action(recorder, one)
@@ -94,7 +91,7 @@ def _open_action(recorder: Recorder, result: Completed | Failed) -> Action | Ref
     action = recorder.run.actions.get(result.action)
     if action is None:
         return Refused("unknown_action", f"run {recorder.key} has no action {result.action}")
-    if action.status != "running" or action.claim != result.claim:
+    if action.status != "running":
         return Refused(
             "stale", f"action {result.action} is {action.status}; its result belongs to a superseded attempt"
         )
@@ -107,12 +104,13 @@ def _command(recorder: Recorder, delivered: Delivered) -> Outcome:
         return claims.resume(recorder, delivered)
     if command.expires_at is not None and recorder.now > command.expires_at:
         return Refused("expired", f"the command was valid until {command.expires_at} and handled at {recorder.now}")
-    version = recorder.run.version if recorder.started else 0
+    version = recorder.version if recorder.events else recorder.version - 1
     if command.if_version is not None and command.if_version != version:
         return Refused("stale", f"the command holds for version {command.if_version}, the run is at {version}")
     before = len(recorder.events)
     outcome = _body(recorder, delivered)
-    if isinstance(outcome, Accepted) and len(recorder.events) > before:
+    if isinstance(outcome, Accepted):
+        assert len(recorder.events) > before, f"{command.verb} was accepted and left no event"
         recorder.apply_command(command.id)
     return outcome
 
@@ -180,8 +178,8 @@ def _publish(
         )
         for o in outputs
     ]
-    for output in outputs:
-        take_row(recorder, names_of(recorder, output.event), output.value)
+    for output, name in zip(outputs, names, strict=True):
+        take_row(recorder, names_of(recorder, output.event), output.value, name)
     for name in names:
         dispatch(recorder, name, holder)
 
@@ -213,13 +211,20 @@ def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome
         return Refused(
             "already_decided", f"request {signal.request} was answered by {recorder.run.answered[signal.request]}"
         )
-    names = names_of(recorder, event)
-    row = matching_row(recorder.definition.table, recorder.run, names, signal.output.value, recorder.world)
-    if delivered.person and row is None and event not in recorder.definition.takers:
+    if delivered.person and not _changes(recorder, signal.output):
         return Refused("illegal_edge", f"{event} changes nothing while the run is {recorder.run.state}")
     holder = Holder(delivered.command.id, delivered.claim)
     _publish(recorder, (signal.output,), holder, request=signal.request)
     return Accepted()
+
+
+def _changes(recorder: Recorder, output: Output) -> bool:
+    """Whether an event from outside does anything now: a table that knows its type decides, else who takes it."""
+    names = names_of(recorder, output.event)
+    table = recorder.definition.table
+    if any(row.on in names for row in table.rows):
+        return matching_row(table, recorder.run, names, output.value, recorder.world) is not None
+    return output.event in recorder.definition.takers
 
 
 def _move(recorder: Recorder, body: Move) -> Outcome:

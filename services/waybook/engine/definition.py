@@ -41,7 +41,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A step's declaration. `deadline_ms` bounds one attempt; `max_executions` those of a run, None: no limit."""
+    """A step's declaration. `deadline_ms` bounds one attempt; `max_executions` bounds those of a walk, None: no limit."""
 
     name: str
     parameters: tuple[Parameter, ...]

@@ -63,29 +63,31 @@ def dispatch(recorder: Recorder, name: str, holder: Holder) -> None:
     trigger = recorder.run.event(name)
     for step in recorder.definition.takers.get(trigger.event, ()):
         key = execution_key(recorder.run.walk, step.name, trigger.name)
-        if key in recorder.run.executions or key in recorder.run.offers:
-            continue
-        if step.max_executions is not None and _committed(recorder.run, step.name) >= step.max_executions:
+        if key in recorder.run.executions or key in recorder.run.offers or limit_reached(step, recorder.run):
             continue
         bindings = bind(step, recorder.run, trigger)
-        if bindings is None:
-            continue
-        if recorder.free > 0:
-            begin(recorder, step, trigger.name, bindings, holder, branch=trigger.branch)
-        else:
-            recorder.record(
-                e.StepOffered(
-                    step=step.name,
-                    trigger=trigger.name,
-                    walk=recorder.run.walk,
-                    bindings=bindings,
-                    branch=trigger.branch,
-                )
-            )
+        if bindings is not None:
+            begin_or_offer(recorder, step, trigger.name, bindings, holder, branch=trigger.branch)
 
 
-def _committed(run: Run, step: str) -> int:
-    return sum(1 for a in run.actions.values() if a.step == step and a.walk == run.walk and a.status == "completed")
+def limit_reached(step: Step, run: Run) -> bool:
+    """Whether the walk holds as many executions of `step` as it may; attempts at one execution count once."""
+    if step.max_executions is None:
+        return False
+    prefix = execution_key(run.walk, step.name, "")
+    begun = sum(key.startswith(prefix) for key in run.executions)
+    return begun + sum(key.startswith(prefix) for key in run.offers) >= step.max_executions
+
+
+def begin_or_offer(
+    recorder: Recorder, step: Step, trigger: str, bindings: e.Bindings, holder: Holder, *, branch: str | None
+) -> None:
+    """Begins an execution under `holder` while this worker has a free slot, else asks for another worker."""
+    if recorder.free > 0:
+        begin(recorder, step, trigger, bindings, holder, branch=branch)
+        return
+    walk = recorder.run.walk
+    recorder.record(e.StepOffered(step=step.name, trigger=trigger, walk=walk, bindings=bindings, branch=branch))
 
 
 def begin(
@@ -115,7 +117,13 @@ def begin(
 
 
 def dispatch_all(recorder: Recorder, holder: Holder) -> None:
-    """Looks at every visible event again: begins what is due and was never begun (claims, rule 7)."""
+    """Begins what is due: offers as far as there are slots, then what was never begun (claims, rule 7)."""
+    if not may_begin(recorder.definition, recorder.run):
+        return
+    for offer in list(recorder.run.offers.values()):
+        if recorder.free > 0:
+            step = recorder.definition.steps[offer.step]
+            begin(recorder, step, offer.trigger, offer.bindings, holder, branch=offer.branch)
     names = sorted((p for events in recorder.run.visible.values() for p in events), key=lambda p: p.ordinal)
     for published in names:
         dispatch(recorder, published.name, holder)

@@ -84,6 +84,7 @@ def _started(event: e.RunStarted, at: int, key: RunKey) -> Run:
         agent=event.agent,
         definition=event.definition,
         state=event.state,
+        initial=event.state,
         started_at=at,
         configuration=event.configuration,
         thread=event.thread,
@@ -129,12 +130,22 @@ def _transitioned(run: Run, event: e.Transitioned, name: str, at: int) -> None:
     if event.to_state == FAILED:
         return
     run.unhandled = []
-    step = PathStep(event.row, event.from_state, event.to_state, event.on)
+    _extend_path(run, PathStep(event.row, event.from_state, event.to_state, event.on))
+
+
+def _extend_path(run: Run, step: PathStep) -> None:
+    """Keeps the way to the present state free of loops, and of `failed` but at its beginning.
+
+    A run that is led out of `failed` to a state that its way never touched begins a way of its own there.
+    """
     for index, earlier in enumerate(run.path):
-        if earlier.from_state == event.to_state:
+        if earlier.from_state == step.to_state:
             run.path = run.path[:index]
             return
-    run.path.append(step)
+    if step.from_state != FAILED:
+        run.path.append(step)
+    elif step.to_state != (run.path[-1].to_state if run.path else run.initial):
+        run.path = [step]
 
 
 def _fields_set(run: Run, event: e.FieldsSet, name: str, at: int) -> None:
@@ -224,7 +235,6 @@ def _walk_started(run: Run, event: e.WalkStarted, name: str, at: int) -> None:
     kept = set(event.keep)
     run.walk = event.n
     run.walk_token = event.token
-    run.path = []
     run.unhandled = []
     run.offers = {}
     run.retries = {}

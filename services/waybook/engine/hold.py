@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from waybook.engine.definition import FAILED, Definition
-from waybook.engine.dispatch import missing_inputs
+from waybook.engine.dispatch import limit_reached, missing_inputs
 from waybook.engine.run import Action, Run
 
 HoldKind = Literal["none", "waiting", "retry", "reconciling", "dead command", "no worker"]
@@ -29,39 +29,61 @@ def hold(definition: Definition, run: Run) -> Hold:
         return Hold("reconciling", "unknown_outcome", text="a side effect's outcome is unknown; settle it")
     if run.ended:
         return MOVING
-    if run.convicted:
-        return Hold("dead command", "convicted", text=next(reversed(run.convicted.values())))
     if run.state == FAILED:
-        return _failed(run)
+        return _failed(definition, run)
     pending = [(a, r) for a, r in run.approvals.items() if r.decided is None and r.revoked is None]
     if pending:
         return Hold("waiting", "approval", pending[0][1].request.expires, f"approval {pending[0][0]} is undecided")
-    if any(a.status == "running" for a in run.open_actions()):
+    if run.open or run.offers:
         return MOVING
     if run.timers:
-        due = min(run.timers.values(), key=lambda t: t.due)
-        return Hold("waiting", due.timer_class, due.due, f"waits for a timer ({due.timer_class})")
+        return _timer(run)
     reason = definition.table.waits.get(run.state)
     if reason is not None:
         return Hold("waiting", reason, text=f"{run.state}: waits for {reason}")
-    return MOVING
+    return _exhausted(definition, run) or MOVING
 
 
-def _failed(run: Run) -> Hold:
-    if run.retries:
-        due = min(r.due for r in run.retries.values())
-        return Hold("retry", "retry", due, "a failed step is tried again")
-    return Hold("waiting", "exhausted", text="no automatic retry is left; a person decides")
+def _failed(definition: Definition, run: Run) -> Hold:
+    stuck = _exhausted(definition, run)
+    due = [r.due for r in run.retries.values() if r.timer in run.timers]
+    if stuck is None and due:
+        return Hold("retry", "retry", min(due), "a failed step is tried again")
+    return stuck or Hold("waiting", "exhausted", text="no automatic retry is left; a person decides")
+
+
+def _exhausted(definition: Definition, run: Run) -> Hold | None:
+    """What only a person can take up again: a step out of attempts, or one that killed its workers too often."""
+    for key, action_id in run.executions.items():
+        action = run.actions[action_id]
+        if not action.exhausted or not key.startswith(f"{run.walk}:"):
+            continue
+        if action.status == "abandoned" and action.command in run.convicted:
+            return Hold("dead command", "convicted", text=run.convicted[action.command])
+        if definition.steps[action.step].stop_on_error:
+            return Hold("waiting", "exhausted", text=f"{action.step} is out of attempts; a person decides")
+    return None
+
+
+def _timer(run: Run) -> Hold:
+    due = min(run.timers.values(), key=lambda t: t.due)
+    if due.timer_class == "retry":
+        return Hold("retry", "retry", due.due, "a failed step is tried again")
+    return Hold("waiting", due.timer_class, due.due, f"waits for a timer ({due.timer_class})")
 
 
 class Why(msgspec.Struct, frozen=True):
-    """The answer of `waybook why`: the next move, or the named blocker."""
+    """The answer of `waybook why`: the next move, or the named blocker.
+
+    `missing`: by step, the event types it still waits for. `limits`: steps that may not be executed any more.
+    """
 
     state: str
     hold: Hold
     next_move: str
     running: tuple[str, ...] = ()
     missing: dict[str, tuple[str, ...]] = {}
+    limits: tuple[str, ...] = ()
     error: str | None = None
 
 
@@ -75,6 +97,7 @@ def why(definition: Definition, run: Run, *, scheduler: bool = False) -> Why:
         next_move=_next_move(run, held, running, scheduler),
         running=tuple(a.step for a in running),
         missing={} if run.ended else missing_inputs(definition, run),
+        limits=() if run.ended else tuple(s.name for s in definition.steps.values() if limit_reached(s, run)),
         error=_last_error(run),
     )
 

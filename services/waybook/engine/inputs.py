@@ -77,7 +77,8 @@ Body = Start | Signal | Move | Retry | Cancel | Continue | Exec
 class Delivered(msgspec.Struct, frozen=True):
     """A delivery of a command. `received_at` is when COMMANDS stored it (ms, UTC), `claim` which delivery it is.
 
-    `person`: the actor is one, so a command without effect is refused instead of passed over.
+    `person`: the actor is one, so a command without effect is refused instead of passed over. `held`: the claim
+    under which this process walks the same command already; its actions are renewed, not begun again (rule 5).
     """
 
     command: Command
@@ -85,13 +86,13 @@ class Delivered(msgspec.Struct, frozen=True):
     claim: Claim
     received_at: int
     person: bool = False
+    held: Claim | None = None
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """A step's body returned."""
+    """A step's body returned. An action belongs to the one process that began it, so its id says whose result it is."""
 
     action: str
-    claim: Claim
     outputs: tuple[Output, ...]
     duration_ms: int = 0
     model: str | None = None
@@ -103,7 +104,6 @@ class Failed(msgspec.Struct, frozen=True):
     """A step's body raised, or its deadline passed. `not_before`: a Retry-After, ms UTC."""
 
     action: str
-    claim: Claim
     error: Failure
     duration_ms: int = 0
     not_before: int | None = None
@@ -112,20 +112,12 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Released(msgspec.Struct, frozen=True):
-    """A worker that stops gracefully gives its actions back."""
+    """A worker that stops gracefully gives back the actions that it runs."""
 
     actions: tuple[str, ...]
-    claim: Claim
 
 
-class Renewed(msgspec.Struct, frozen=True):
-    """A later delivery of a command reached the process that still runs its actions."""
-
-    command: str
-    claim: Claim
-
-
-Input = Delivered | Completed | Failed | Released | Renewed
+Input = Delivered | Completed | Failed | Released
 
 
 class World(msgspec.Struct, frozen=True):
@@ -141,8 +133,6 @@ class World(msgspec.Struct, frozen=True):
 
 class Accepted(msgspec.Struct, frozen=True):
     """The input changed the run."""
-
-    convicted: bool = False
 
 
 class Refused(msgspec.Struct, frozen=True):

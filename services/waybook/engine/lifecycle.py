@@ -10,17 +10,29 @@ from waybook.events import engine as e
 
 
 def matching_row(table: Table, run: Run, on: tuple[str, ...], event: Any, world: World) -> Row | None:
-    """The first row of the run's state, for one of the names in `on`, whose guard holds. Terminal states have none."""
-    if run.state in table.terminal:
+    """The first row of the run's state, for one of the names in `on`, whose guard holds.
+
+    A terminal state has none, and no row leads from a state to itself, but from `failed`.
+    """
+    if run.ended or run.state in table.terminal:
         return None
     for row in table.rows:
-        if row.on in on and row.state in (run.state, "*") and (row.guard is None or row.guard(run, event, world)):
+        if row.on not in on or row.state not in (run.state, "*") or _is_loop(row, run.state):
+            continue
+        if row.guard is None or row.guard(run, event, world):
             return row
     return None
 
 
-def take_row(recorder: Recorder, on: tuple[str, ...], event: Any) -> Row | None:
-    """Applies the first matching row for `event`, if any, with all that entering its next state brings."""
+def _is_loop(row: Row, state: str) -> bool:
+    return row.next == state and state != FAILED
+
+
+def take_row(recorder: Recorder, on: tuple[str, ...], event: Any, name: str | None = None) -> Row | None:
+    """Applies the first matching row for `event`, if any, with all that entering its next state brings.
+
+    `name` is that of the published event; the one that ends a run is kept as its result.
+    """
     row = matching_row(recorder.definition.table, recorder.run, on, event, recorder.world)
     if row is None:
         return None
@@ -29,7 +41,7 @@ def take_row(recorder: Recorder, on: tuple[str, ...], event: Any) -> Row | None:
         recorder.record(e.FieldsSet(row=row.name, fields=fields))
         return row
     reason = row.reason(recorder.run, event) if row.reason is not None else None
-    move(recorder, row.name, row.next, on[0], fields, reason)
+    move(recorder, row.name, row.next, on[0], fields, reason, name)
     return row
 
 
@@ -67,6 +79,6 @@ def edge(table: Table, from_state: str, to_state: str) -> Row | Refused:
     if from_state in table.terminal:
         return Refused("terminal", f"{from_state} is final; nothing leads on from it")
     for row in table.rows:
-        if row.next == to_state and row.state in (from_state, "*") and (from_state != to_state or to_state == FAILED):
+        if row.next == to_state and row.state in (from_state, "*") and not _is_loop(row, from_state):
             return row
     return Refused("illegal_edge", f"no row leads from {from_state} to {to_state}")

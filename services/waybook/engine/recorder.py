@@ -39,7 +39,7 @@ class Recorder:
 
     @property
     def run(self) -> Run:
-        """The working copy's view; AttributeError-free only once the run has started."""
+        """The run as the events so far leave it; only once it has started."""
         assert self._run is not None
         return self._run
 
@@ -61,6 +61,11 @@ class Recorder:
         """The name that the next recorded event will have."""
         return f"{self.version}.{len(self.events)}"
 
+    def is_new(self, name: str) -> bool:
+        """Whether `name` is that of an event recorded for this commit."""
+        return name.partition(".")[0] == str(self.version)
+
     def apply_command(self, command: str) -> None:
-        """Notes that this commit applies `command`, so that its redelivery is recognised."""
+        """Notes that this commit applies `command`, so that its redelivery is recognised, in this commit too."""
         self.commands.append(command)
+        self.run.applied[command] = self.version

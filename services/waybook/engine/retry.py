@@ -1,12 +1,12 @@
 """Failures and retries: attempts of the same execution, on a grid, with a limit (DESIGN 4, "Retry")."""
 
-from waybook.engine.definition import FAILED, Step
-from waybook.engine.dispatch import begin, dispatch, may_begin
+from waybook.engine.definition import FAILED, Row, Step
+from waybook.engine.dispatch import begin_or_offer, dispatch_all, may_begin
 from waybook.engine.inputs import Accepted, Delivered, Failed, Nothing, Outcome, Refused
 from waybook.engine.inputs import Retry as RetryRequest
-from waybook.engine.lifecycle import move, take_row
+from waybook.engine.lifecycle import matching_row, move, take_row
 from waybook.engine.recorder import Holder, Recorder
-from waybook.engine.run import Action, execution_key
+from waybook.engine.run import Action, PathStep, execution_key
 from waybook.events import engine as e
 
 
@@ -20,7 +20,7 @@ def fail(recorder: Recorder, failed: Failed, action: Action) -> Outcome:
     """Ends an attempt as failed, moves the lifecycle, and schedules the next attempt while there may be one."""
     step = recorder.definition.steps[action.step]
     failures = recorder.run.failures.get(step.name, 0) + 1
-    exhausted = not failed.error.retryable or failures >= step.retry.max_failures
+    exhausted = not (failed.error.retryable and step.stop_on_error) or failures >= step.retry.max_failures
     event = e.StepFailed(
         action=action.id,
         step=step.name,
@@ -32,10 +32,9 @@ def fail(recorder: Recorder, failed: Failed, action: Action) -> Outcome:
         usage=failed.usage,
     )
     recorder.record(event)
-    if not step.stop_on_error:
-        return Accepted()
-    take_row(recorder, ("StepFailed",), event)
-    if not exhausted and not recorder.run.ended:
+    if step.stop_on_error:
+        take_row(recorder, ("StepFailed",), event)
+    if not exhausted and not recorder.run.ended and action.walk == recorder.run.walk:
         _schedule(recorder, step, action, failed.not_before)
     return Accepted()
 
@@ -51,72 +50,100 @@ def _schedule(recorder: Recorder, step: Step, action: Action, not_before: int | 
 def retry(recorder: Recorder, delivered: Delivered, request: RetryRequest) -> Outcome:
     """Takes a failed run up again: repeats its recorded way in one commit and begins the failed executions.
 
-    A timer's retry begins what waits for that timer, a person's also what is exhausted.
+    A timer's retry begins what waits for that timer, and what lost its worker while the run was failed; a
+    person's also what is exhausted. A timer does not move a run in which something is exhausted: it waits for a
+    person. A fire is accepted if its timer is pending and never compared with a clock.
     """
-    if request.timer is not None:
-        refused = _accept_fire(recorder, request.timer)
+    before = recorder.run
+    if request.timer is None:
+        refused = _not_failed(recorder)
         if refused is not None:
             return refused
-    elif recorder.run.state != FAILED:
-        reason = "terminal" if recorder.run.ended else "illegal_edge"
-        return Refused(reason, f"only a failed run can be tried again; this one is {recorder.run.state}")
-    due = _failed_actions(recorder, request.timer)
-    unhandled = list(recorder.run.unhandled)
-    holder = Holder(delivered.command.id, delivered.claim)
-    if recorder.run.state == FAILED:
-        _walk_back(recorder)
-    if not may_begin(recorder.definition, recorder.run):
-        return Accepted()
-    for action in due:
-        step = recorder.definition.steps[action.step]
-        begin(recorder, step, action.trigger, action.bindings, holder, branch=action.branch)
-    _take_up(recorder, unhandled, holder)
+        due = _failed_actions(recorder)
+    else:
+        if request.timer in before.resolved:
+            return Nothing("resolved")
+        if request.timer not in before.timers:
+            return Nothing("unknown_timer")
+        due = _due_by(recorder, request.timer)
+        recorder.record(e.TimerFired(timer=request.timer))
+        if not due:
+            return Accepted()
+    _take_up(recorder, due, Holder(delivered.command.id, delivered.claim))
     return Accepted()
 
 
-def _accept_fire(recorder: Recorder, timer: str) -> Outcome | None:
-    """A fire is accepted if its timer is pending; None then. It is never compared with a clock."""
-    if timer in recorder.run.resolved:
-        return Nothing("resolved")
-    if timer not in recorder.run.timers:
-        return Nothing("unknown_timer")
-    recorder.record(e.TimerFired(timer=timer))
+def _not_failed(recorder: Recorder) -> Refused | None:
+    run = recorder.run
+    if run.ended:
+        return Refused("terminal", f"the run has ended as {run.outcome}")
+    if run.state != FAILED:
+        return Refused("illegal_edge", f"only a failed run can be tried again; this one is {run.state}")
+    if _way_back(recorder) is None:
+        return Refused("illegal_edge", "the lifecycle table has no way back from `failed`")
     return None
 
 
-def _failed_actions(recorder: Recorder, timer: str | None) -> list[Action]:
+def _failed_actions(recorder: Recorder) -> list[Action]:
+    """The newest attempts of this walk's executions that failed or were abandoned, and are to be tried again."""
+    run, steps = recorder.run, recorder.definition.steps
+    newest = [run.actions[a] for key, a in run.executions.items() if key.startswith(f"{run.walk}:")]
+    return [a for a in newest if a.status in ("failed", "abandoned") and steps[a.step].stop_on_error]
+
+
+def _due_by(recorder: Recorder, timer: str) -> list[Action]:
     run = recorder.run
-    if timer is not None:
-        waiting = [r for r in run.retries.values() if r.timer == timer]
-        keys = [execution_key(run.walk, r.step, r.trigger) for r in waiting]
-    else:
-        keys = list(run.executions)
-    actions = [run.actions[run.executions[k]] for k in keys]
-    return [a for a in actions if a.walk == run.walk and a.status in ("failed", "abandoned")]
+    failed = _failed_actions(recorder)
+    waiting = {execution_key(run.walk, r.step, r.trigger) for r in run.retries.values() if r.timer == timer}
+    blocked = run.state == FAILED and (any(a.exhausted for a in failed) or _way_back(recorder) is None)
+    if blocked or not any(a.execution in waiting for a in failed):
+        return []
+    return [a for a in failed if a.execution in waiting or not (a.exhausted or a.execution in run.retries)]
+
+
+def _take_up(recorder: Recorder, due: list[Action], holder: Holder) -> None:
+    """Moves a failed run back, disposes of what came meanwhile, begins `due` and all else that is due."""
+    for action in due:
+        waiting = recorder.run.retries.get(action.execution)
+        if waiting is not None and waiting.timer in recorder.run.timers:
+            recorder.record(e.TimerCancelled(timer=waiting.timer, reason="retried"))
+    unhandled = list(recorder.run.unhandled)
+    if recorder.run.state == FAILED:
+        _walk_back(recorder)
+    for name in unhandled:
+        published = recorder.run.event(name)
+        value = recorder.definition.decode(published.event, published.schema, published.payload)
+        take_row(recorder, names_of(recorder, published.event), value, name)
+    if not may_begin(recorder.definition, recorder.run):
+        return
+    for action in due:
+        step = recorder.definition.steps[action.step]
+        begin_or_offer(recorder, step, action.trigger, action.bindings, holder, branch=action.branch)
+    dispatch_all(recorder, holder)
+
+
+def _way_back(recorder: Recorder) -> Row | PathStep | None:
+    """The first move out of `failed`: the one recorded when a person led the run out of it, or the table's row."""
+    run = recorder.run
+    if run.path and run.path[0].from_state == FAILED:
+        return run.path[0]
+    return matching_row(recorder.definition.table, run, ("RetryRequested",), None, recorder.world)
 
 
 def _walk_back(recorder: Recorder) -> None:
     """The way failed -> ... -> the state before the failure: recorded transitions, and completed executions reused."""
-    recorded = list(recorder.run.path)
-    row = take_row(recorder, ("RetryRequested",), None)
-    if row is None:
-        return
-    start = next((i for i, step in enumerate(recorded) if step.from_state == recorder.run.state), len(recorded))
-    for action in list(recorder.run.actions.values()):
-        if action.status == "completed" and action.walk == recorder.run.walk:
+    run = recorder.run
+    recorded = list(run.path)
+    completed = [run.actions[a] for key, a in run.executions.items() if key.startswith(f"{run.walk}:")]
+    if not (recorded and recorded[0].from_state == FAILED):
+        take_row(recorder, ("RetryRequested",), None)
+    for action in completed:
+        if action.status == "completed":
             recorder.record(e.StepReused(step=action.step, trigger=action.trigger, action=action.id))
-    for step in recorded[start:]:
+    while recorded and recorded[0].from_state != recorder.run.state:
+        recorded.pop(0)
+    for step in recorded:
         move(recorder, step.row, step.to_state, step.on, {}, "retry")
-
-
-def _take_up(recorder: Recorder, unhandled: list[str], holder: Holder) -> None:
-    """What came due while the run was failed: its lifecycle rows and its executions."""
-    for name in unhandled:
-        published = recorder.run.event(name)
-        value = recorder.definition.decode(published.event, published.schema, published.payload)
-        take_row(recorder, names_of(recorder, published.event), value)
-    for name in unhandled:
-        dispatch(recorder, name, holder)
 
 
 def names_of(recorder: Recorder, event: str) -> tuple[str, ...]:

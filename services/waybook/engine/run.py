@@ -127,7 +127,7 @@ class Run(msgspec.Struct, kw_only=True):
 
     `sequence` is that of its last commit in the stream (the guard of the next append), `commit` that commit's
     id. `visible` lists, by type, the events that steps of the current walk may bind, in log order.
-    `executions` maps an execution to its newest action, `open` holds running and released actions. `path` is
+    `initial` is the state that it began in. `executions` maps an execution to its newest action, `open` holds running and released actions. `path` is
     the way from the initial state, as a retry repeats it; `unhandled` names events that came while it was failed.
     """
 
@@ -136,6 +136,7 @@ class Run(msgspec.Struct, kw_only=True):
     definition: str
     state: str
     started_at: int
+    initial: str = ""
     configuration: dict[str, Any] = {}
     thread: str | None = None
     parent: Parent | None = None

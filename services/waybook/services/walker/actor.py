@@ -21,14 +21,14 @@ from waybook.engine.inputs import (
     Outcome,
     Refused,
     Released,
-    Renewed,
     Start,
     World,
 )
+from waybook.engine.lease import Ack, Bury, GiveBack, Silent, give_back, reconcile, settle
 from waybook.engine.ports import AppendConflict, CommitTooLarge, Delivery, PortError
 from waybook.engine.run import Action, Run
 from waybook.events.command import StartPayload
-from waybook.events.engine import Failure, StepBegan
+from waybook.events.engine import Failure
 from waybook.events.subjects import RunKey
 from waybook.services.walker.execution import Executor
 from waybook.services.walker.lifecycle import Committed, Lifecycle
@@ -84,7 +84,9 @@ class RunActor:
         self._loaded = False
         self._working = False
         self.holds: dict[str, Delivery] = {}
+        # Bodies by action: one that has ended stays until its result is decided.
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._stopping = False
 
     @property
     def busy(self) -> bool:
@@ -100,8 +102,8 @@ class RunActor:
     async def _work(self) -> None:
         batch: list[Item] = []
         try:
-            while self._waiting:
-                batch = self._take()
+            while self._waiting or self._to_release():
+                batch = self._take() if self._waiting else [Item(Released(self._to_release()))]
                 await self._decide(batch)
         except Exception:
             self._break(batch)
@@ -123,7 +125,8 @@ class RunActor:
     def _renewal(self, item: Item) -> Item:
         """A second delivery of a command that this process still walks renews its claim (rule 5)."""
         if isinstance(item.input, Delivered) and item.delivery is not None and item.input.command.id in self.holds:
-            return Item(Renewed(item.input.command.id, item.input.claim), item.delivery)
+            held = self.holds[item.input.command.id].claim
+            return Item(msgspec.structs.replace(item.input, held=held), item.delivery, item.start)
         return item
 
     async def _decide(self, batch: list[Item]) -> None:
@@ -181,17 +184,25 @@ class RunActor:
         """After the commit: start what began, stop what is no longer open, answer, settle the deliveries."""
         self._hold(batch, committed)
         run = self._run
-        if run is not None:
-            self._cancel_closed(run)
-            for event in committed.decision.events:
-                if type(event) is StepBegan and event.action in run.open:
-                    self._begin(run, run.actions[event.action])
+        for item in batch:
+            if isinstance(item.input, Completed | Failed):
+                self._tasks.pop(item.input.action, None)
+        self._reconcile(run)
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
             if item.delivery is not None and isinstance(item.input, Delivered):
                 await self._insist(partial(self._office.settle, item, self.key, outcome, run))
             elif isinstance(outcome, Refused):
                 await self._office.late(self.key, item, outcome)
         await self._settle_holds(run)
+
+    def _reconcile(self, run: Run | None) -> None:
+        """Starts and cancels bodies until they are those that the stored run names under the claims held here."""
+        work = reconcile(run, {c: d.claim for c, d in self.holds.items()}, self._tasks)
+        for action_id in work.cancel:
+            self._tasks.pop(action_id).cancel()
+        if run is not None and not self._stopping:
+            for action in work.start:
+                self._begin(run, action)
 
     async def _insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """What follows a stored commit is done again until the ports take it."""
@@ -205,13 +216,10 @@ class RunActor:
 
     def _hold(self, batch: list[Item], committed: Committed) -> None:
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
-            if item.delivery is None:
+            if item.delivery is None or not isinstance(item.input, Delivered):
                 continue
-            if isinstance(item.input, Delivered):
-                if isinstance(outcome, Accepted) or outcome == Nothing("held"):
-                    self.holds[item.input.command.id] = item.delivery
-            elif isinstance(item.input, Renewed):
-                self._renew(item.input.command, item.delivery)
+            if isinstance(outcome, Accepted) or outcome == Nothing("held"):
+                self._renew(item.input.command.id, item.delivery)
 
     def _renew(self, command: str, delivery: Delivery) -> None:
         """The later of two deliveries stays; the other is let go without a word."""
@@ -224,48 +232,22 @@ class RunActor:
         self.holds[command] = delivery
 
     def _begin(self, run: Run, action: Action) -> None:
-        delivery = self.holds.get(action.command)
-        if delivery is not None:
-            self._office.hold(delivery, action.deadline)
+        self._office.hold(self.holds[action.command], action.deadline)
         self._tasks[action.id] = self._office.spawn(self._execute(run, action))
 
     async def _execute(self, run: Run, action: Action) -> None:
-        try:
-            result = await self._office.executor.run(self._definition, run, action)
-        finally:
-            self._tasks.pop(action.id, None)
-        self.submit(Item(self._current(result)))
-
-    def _current(self, result: Completed | Failed) -> Completed | Failed:
-        """The result under the claim that the action has now: it may have been renewed while the body ran."""
-        action = self._run.actions.get(result.action) if self._run is not None else None
-        held = self.holds.get(action.command) if action is not None else None
-        if action is None or held is None or action.claim != held.claim:
-            return result
-        return msgspec.structs.replace(result, claim=action.claim)
-
-    def _cancel_closed(self, run: Run) -> None:
-        for action_id in [a for a in self._tasks if a not in run.open]:
-            self._tasks.pop(action_id).cancel()
+        self.submit(Item(await self._office.executor.run(self._definition, run, action)))
 
     async def _settle_holds(self, run: Run | None) -> None:
         """Acknowledges commands without open actions; drops those that a later delivery holds (rules 3 and 4)."""
         for command, delivery in list(self.holds.items()):
-            open_actions = [a for a in run.open_actions() if a.command == command] if run is not None else []
-            if any(a.claim > delivery.claim for a in open_actions):
-                self._lose(command, open_actions)
-            elif not open_actions:
+            following = settle(run, command, delivery.claim)
+            if isinstance(following, Silent):
+                log.info("superseded", extra={"action": "claim_superseded", "run": str(self.key), "command": command})
+                self._office.forget(self.holds.pop(command))
+            elif isinstance(following, Ack | Bury):
                 del self.holds[command]
                 await self._office.finish(delivery)
-
-    def _lose(self, command: str, open_actions: list[Action]) -> None:
-        """Superseded: cancel the own tasks, stop the heartbeats, send neither ack, nor nak, nor term."""
-        log.info("superseded", extra={"action": "claim_superseded", "run": str(self.key), "command": command})
-        self._office.forget(self.holds.pop(command))
-        for action in open_actions:
-            task = self._tasks.pop(action.id, None)
-            if task is not None:
-                task.cancel()
 
     def _break(self, batch: list[Item]) -> None:
         """The actor cannot go on: its tasks end and its deliveries lapse, so that the commands come again."""
@@ -284,21 +266,32 @@ class RunActor:
         self._loaded = False
 
     def release(self) -> None:
-        """Graceful stop: gives the actions of every held command back, in one commit each."""
+        """Graceful stop: gives back the actions of every held command, once what waits is decided."""
+        self._stopping = True
         for task in self._tasks.values():
             task.cancel()
-        self._tasks.clear()
-        for command, delivery in self.holds.items():
-            run = self._run
-            mine = tuple(a.id for a in run.open_actions() if a.command == command) if run is not None else ()
-            self.submit(Item(Released(mine, delivery.claim)))
+        if not self._working and self._to_release():
+            self._working = True
+            self._office.spawn(self._work())
+
+    def _to_release(self) -> tuple[str, ...]:
+        if not self._stopping or self._run is None:
+            return ()
+        claims = {c: d.claim for c, d in self.holds.items()}
+        running = (a for a in self._run.open_actions() if a.status == "running")
+        return tuple(a.id for a in running if claims.get(a.command) == a.claim)
 
     async def give_back(self) -> None:
-        """After `release` was decided: the deliveries go back to the queue at once."""
+        """After `release` was decided: the deliveries go back to the queue at once (rule 4)."""
         for command, delivery in list(self.holds.items()):
-            self._office.forget(delivery)
             del self.holds[command]
-            await delivery.nak()
+            following = give_back(self._run, command, delivery.claim)
+            if isinstance(following, Ack):
+                await self._office.finish(delivery)
+                continue
+            self._office.forget(delivery)
+            if isinstance(following, GiveBack):
+                await delivery.nak()
 
 
 def _body(item: Item) -> object:
@@ -321,7 +314,7 @@ def _as_failures(batch: list[Item], error: CommitTooLarge) -> list[Item]:
     for item in batch:
         one = item.input
         if isinstance(one, Completed):
-            failed = Failed(one.action, one.claim, failure, one.duration_ms, model=one.model, usage=one.usage)
+            failed = Failed(one.action, failure, one.duration_ms, model=one.model, usage=one.usage)
             item = Item(failed, item.delivery)
         replaced.append(item)
     if replaced == batch:

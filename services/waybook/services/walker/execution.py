@@ -46,7 +46,6 @@ class Executor:
             return self._failed(action, error, began, context)
         return Completed(
             action=action.id,
-            claim=action.claim,
             outputs=outputs,
             duration_ms=_elapsed(began),
             model=context.model,
@@ -97,7 +96,6 @@ class Executor:
         log.info("step failed", extra={"action": "step_failed", "step": action.step, "error": failure.text})
         return Failed(
             action=action.id,
-            claim=action.claim,
             error=failure,
             duration_ms=_elapsed(began),
             not_before=not_before,

@@ -254,7 +254,7 @@ class Walker:
         command = delivered.command
         if isinstance(outcome, Accepted):
             await self._answer(delivery, _answer(key, command, run, ok=True))
-            if outcome.convicted:
+            if run is not None and command.id in run.convicted:
                 await self._convict(delivery, run, command)
             return
         if isinstance(outcome, Refused):

@@ -1,0 +1,139 @@
+"""Leases: what a process owes to the deliveries it holds, by the claim rules (DESIGN 4, "Claims").
+
+Pure: the walker and the model that is tested against thousands of interleavings share this code. A process
+that walks a run keeps, for each command, the claim of the newest delivery it has of it (`held`), and the
+actions whose body runs here or whose result still waits here to be decided (`here`). It does four things:
+
+1. A delivery of a command that it already holds is decided as `Delivered(..., held=<the claim held>)`; the newer
+   claim and handle then take the place of the older, whose handle is dropped without a word.
+2. After every commit and every reload it does what `reconcile` says: starts bodies, cancels bodies.
+3. Then `settle` says, for every delivery decided and for every one held, what becomes of it.
+4. At a graceful stop it cancels its bodies, decides `Released`, and does what `give_back` says.
+
+Before a decision that appended nothing is acted on, its run must be confirmed by the leader (DESIGN 3). A
+delivery whose heartbeat broke (the last one that surely reached the server is older than ack_wait) may be in
+other hands: `broken`. Its bodies go on, since their results are fenced, but it is never given back, and it
+answers nothing on a decision that appended nothing.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from waybook.engine.inputs import Accepted, Nothing, Outcome, Refused
+from waybook.engine.run import Action, Run
+from waybook.events.engine import Claim
+
+PATIENCE_MS = 30_000
+"""How long a machine's command waits for the run or timer that it speaks of; a person is refused at once."""
+
+AGAIN_MS = 1_000
+"""How long to wait before such a command is decided again."""
+
+
+class Ack(msgspec.Struct, frozen=True):
+    """Applied or refused, and nothing under it is open: answer, then acknowledge, then stop the heartbeats."""
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """Actions under it are open and run here: answer, heartbeats go on, nothing else is sent."""
+
+
+class Silent(msgspec.Struct, frozen=True):
+    """It may be in other hands: stop its heartbeats, send no answer, no ack, no nak, no term."""
+
+
+class Again(msgspec.Struct, frozen=True):
+    """Not yet: heartbeats go on, no answer; decide it again after `delay_ms` on a freshly read run."""
+
+    delay_ms: int = AGAIN_MS
+
+
+class Bury(msgspec.Struct, frozen=True):
+    """It killed its workers too often and the run says so: to DEAD with `reason`, answer, then term."""
+
+    reason: str
+
+
+class GiveBack(msgspec.Struct, frozen=True):
+    """Its actions are released by a stored commit: nak it."""
+
+
+Next = Ack | Keep | Silent | Again | Bury
+
+
+class Work(msgspec.Struct, frozen=True):
+    """Bodies to start and bodies to cancel (action ids)."""
+
+    start: tuple[Action, ...]
+    cancel: tuple[str, ...]
+
+
+def reconcile(run: Run | None, held: Mapping[str, Claim], here: Collection[str]) -> Work:
+    """What the stored run asks of the bodies in this process.
+
+    Starts every running action whose claim is the one held, also when its begin was stored without this process
+    seeing it (an append of unknown outcome). Cancels what is ended, abandoned, or in other hands.
+    """
+    if run is None:
+        return Work((), tuple(here))
+    mine = {a.id: a for a in run.open_actions() if a.status == "running" and held.get(a.command) == a.claim}
+    start = tuple(a for a in mine.values() if a.id not in here)
+    return Work(start, tuple(a for a in here if a not in mine))
+
+
+def settle(
+    run: Run | None,
+    command: str,
+    claim: Claim,
+    outcome: Outcome | None = None,
+    *,
+    broken: bool = False,
+    waited_ms: int = 0,
+    patience_ms: int = PATIENCE_MS,
+) -> Next:
+    """What becomes of the delivery `claim` of `command` (rules 3 and 4).
+
+    `run` is the run as stored, or as confirmed by the leader when nothing was appended. `outcome` is given for a
+    delivery that was just decided, None for one that is held and whose actions' results were. `waited_ms` counts
+    from the command's receipt.
+    """
+    if _not_yet(outcome) and waited_ms < patience_ms:
+        return Again()
+    if outcome in (Nothing("superseded"), Nothing("unknown_timer")):
+        return Silent()
+    mine = [a for a in run.open_actions() if a.command == command] if run is not None else []
+    if any(a.claim > claim for a in mine):
+        return Silent()
+    if mine:
+        return Keep()
+    if run is not None and command in run.convicted:
+        return Bury(run.convicted[command])
+    applied = run is not None and command in run.applied
+    if broken and not applied and not isinstance(outcome, Accepted):
+        return Silent()
+    return Ack()
+
+
+def give_back(run: Run | None, command: str, claim: Claim, *, broken: bool = False) -> GiveBack | Ack | Silent:
+    """What becomes of a held delivery at a graceful stop, after the commit that released its actions."""
+    mine = [a for a in run.open_actions() if a.command == command] if run is not None else []
+    if run is not None and not mine and command in run.applied and command not in run.convicted:
+        return Ack()
+    if broken or any(a.claim > claim or (a.claim == claim and a.status == "running") for a in mine):
+        return Silent()
+    return GiveBack()
+
+
+def is_suspect(run: Run | None, command: str) -> bool:
+    """Whether a worker was lost under this command: it then runs alone in its process (rule 9)."""
+    if run is None:
+        return False
+    return any(a.command == command and a.status == "abandoned" and a.failures > 0 for a in run.actions.values())
+
+
+def _not_yet(outcome: Outcome | None) -> bool:
+    """Whether the command may have overtaken what it speaks of: a run, a timer."""
+    if isinstance(outcome, Refused):
+        return outcome.reason == "message_not_found"
+    return outcome == Nothing("unknown_timer")
