@@ -97,14 +97,18 @@ class StateLog(Protocol):
 class Delivery(Protocol):
     """One delivery of a command; `claim` orders the deliveries of one command.
 
-    None of the verbs may be used by a superseded holder: JetStream honours them from old deliveries (R1.1).
+    None of the verbs may be used by a superseded holder: JetStream honours them from old deliveries (R1.1). None
+    waits for an answer or raises for a server that is away: what is lost comes again as a delivery.
     """
 
     subject: str
     payload: bytes
-    headers: Mapping[str, str]
     claim: Claim
     received_at: int  # when COMMANDS stored it, milliseconds since the epoch, UTC
+    ack_subject: str  # names this delivery to the heartbeat
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
 
     async def ack(self) -> None: ...
     async def nak(self, delay_s: float = 0.0) -> None: ...
@@ -112,8 +116,42 @@ class Delivery(Protocol):
     async def in_progress(self) -> None: ...
 
 
+class ConsumerSpec(msgspec.Struct, frozen=True):
+    """A durable consumer of COMMANDS: its name and the subjects it takes. Filters must be disjoint."""
+
+    name: str
+    filter: str
+
+
+CTL_ANY = ConsumerSpec("ctl_any", "cmd.ctl.any.>")
+NEW_ANY = ConsumerSpec("new_any", "cmd.new.any.>")
+
+
+def lane_consumer(definition: str) -> ConsumerSpec:
+    """The consumer of the lane of one definition, named by its content hash."""
+    return ConsumerSpec(f"lane_{definition}", f"cmd.*.{definition}.>")
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """A command to be stored, once for each `command` id."""
+
+    subject: str
+    payload: bytes
+    command: str
+    headers: Mapping[str, str] = {}
+
+
 class CommandQueue(Protocol):
     """COMMANDS: publishing requests and taking them under a lease."""
+
+    async def ensure_consumers(self, specs: Sequence[ConsumerSpec], *, recreate: bool = False) -> None:
+        """Makes the durables that are missing, and makes them again when they are deleted later on.
+
+        `recreate` makes all of them anew, so that every unacknowledged command is delivered at once and with a
+        larger claim: for the one owner of an exclusive installation, at its start. Raises PortUnavailable,
+        PortMisconfigured.
+        """
+        ...
 
     async def publish(
         self, subject: str, payload: bytes, *, command: str, headers: Mapping[str, str] | None = None
@@ -124,8 +162,18 @@ class CommandQueue(Protocol):
         """
         ...
 
+    async def publish_many(self, messages: Sequence[Outgoing]) -> Sequence[bool]:
+        """Stores many commands at a fraction of the price; False where the id was stored before.
+
+        Raises as `publish`; then any part may be stored, and all may be published again with the same ids.
+        """
+        ...
+
     async def pull(self, consumer: str, batch: int, timeout_s: float) -> Sequence[Delivery]:
-        """Up to `batch` deliveries, as soon as there is one; empty after `timeout_s`. Raises PortUnavailable."""
+        """Up to `batch` deliveries, as soon as there is one; empty after `timeout_s`.
+
+        Raises PortUnavailable, PortMisconfigured for a consumer that is missing and was never ensured here.
+        """
         ...
 
     async def holds(self, sequence: int) -> bool:
@@ -133,8 +181,20 @@ class CommandQueue(Protocol):
         ...
 
 
+class Heartbeat(Protocol):
+    """Renews the leases of deliveries that are being worked on, whatever the main loop is busy with."""
+
+    def hold(self, ack_subject: str, until_ms: int) -> None:
+        """Renews this delivery until it is dropped or `until_ms` (since the epoch, UTC) is reached."""
+        ...
+
+    def drop(self, ack_subject: str) -> None:
+        """Renews it no longer; unknown ones are fine."""
+        ...
+
+
 class Replies(Protocol):
-    """Answers to commands; lost when nobody waits."""
+    """Answers to commands; lost when nobody waits or the server is away."""
 
     async def answer(self, subject: str, payload: bytes) -> None: ...
 

@@ -1,0 +1,94 @@
+"""COMMANDS on JetStream: a work queue whose deliveries are leases."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+from waybook.adapters.nats.connection import Connection
+from waybook.adapters.nats.consumers import ACK_WAIT_S, Consumers
+from waybook.adapters.nats.delivery import NatsDelivery, ack_fields
+from waybook.adapters.nats.outcome import LeaderReads
+from waybook.adapters.nats.publishing import Publisher
+from waybook.adapters.nats.pull import Puller, Raw
+from waybook.engine.ports import ConsumerSpec, Outgoing
+from waybook.events.engine import Claim
+
+log = logging.getLogger(__name__)
+
+STREAM = "COMMANDS"
+
+
+class NatsCommandQueue:
+    """The port CommandQueue. `ack_wait_s` is the lease of its consumers, in seconds."""
+
+    def __init__(self, connection: Connection, *, stream: str = STREAM, ack_wait_s: float = ACK_WAIT_S) -> None:
+        self._connection = connection
+        self._stream = stream
+        self.ack_wait_s = ack_wait_s
+        self._consumers = Consumers(connection, stream, ack_wait_s)
+        self._publisher = Publisher(connection, stream)
+        self._leader = LeaderReads(connection, stream)
+        self._pullers: dict[str, tuple[Puller, asyncio.Lock]] = {}
+        self._created: dict[str, int] = {}
+
+    async def ensure_consumers(self, specs: Sequence[ConsumerSpec], *, recreate: bool = False) -> None:
+        """See CommandQueue."""
+        await self._consumers.ensure(tuple(specs), recreate=recreate)
+
+    async def publish(
+        self, subject: str, payload: bytes, *, command: str, headers: Mapping[str, str] | None = None
+    ) -> bool:
+        """See CommandQueue."""
+        return await self._publisher.publish(Outgoing(subject, payload, command, headers or {}))
+
+    async def publish_many(self, messages: Sequence[Outgoing]) -> list[bool]:
+        """See CommandQueue."""
+        return await self._publisher.publish_many(messages)
+
+    async def pull(self, consumer: str, batch: int, timeout_s: float) -> Sequence[NatsDelivery]:
+        """See CommandQueue. Also raises PortMisconfigured for a consumer that is missing and was not ensured here."""
+        puller, turn = self._puller(consumer)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        async with turn:
+            while True:
+                if consumer not in self._created:
+                    self._created[consumer] = await self._consumers.created(consumer)
+                raws = await puller.pull(batch, max(0.0, deadline - loop.time()))
+                if not raws and not puller.deleted:
+                    return []
+                if not puller.deleted and await self._consumers.created(consumer) == self._created[consumer]:
+                    return [self._delivery(raw, self._created[consumer]) for raw in raws]
+                self._consumer_was_replaced(consumer, puller, len(raws))
+
+    def _consumer_was_replaced(self, consumer: str, puller: Puller, dropped: int) -> None:
+        """Which consumer made the deliveries cannot be told, so neither can their claims: they come again."""
+        log.warning(
+            "a consumer was made anew, its deliveries are dropped and come again",
+            extra={"action": "consumer_replaced", "consumer": consumer, "dropped": dropped},
+        )
+        del self._created[consumer]
+        puller.forget()
+
+    async def holds(self, sequence: int) -> bool:
+        """See CommandQueue."""
+        return await self._leader.at(sequence) is not None
+
+    def _puller(self, consumer: str) -> tuple[Puller, asyncio.Lock]:
+        known = self._pullers.get(consumer)
+        if known is None:
+            known = (Puller(self._connection, self._stream, consumer, self.ack_wait_s), asyncio.Lock())
+            self._pullers[consumer] = known
+        return known
+
+    def _delivery(self, raw: Raw, created: int) -> NatsDelivery:
+        sequence, delivered, _, stored_ns = ack_fields(raw.ack_subject)
+        return NatsDelivery(
+            self._connection,
+            raw.subject.decode(),
+            raw.ack_subject.decode(),
+            Claim(sequence, created, delivered),
+            stored_ns // 1_000_000,
+            raw.payload,
+            raw.headers,
+        )

@@ -1,0 +1,53 @@
+"""AUDITIN, TRACE, DEAD, and answers to commands."""
+
+import logging
+from collections.abc import Mapping
+
+from waybook.adapters.nats.connection import Connection
+from waybook.adapters.nats.publishing import Publisher
+from waybook.engine.ports import Outgoing, PortUnavailable
+from waybook.events.headers import MSG_ID
+from waybook.events.subjects import digest_token
+
+log = logging.getLogger(__name__)
+
+TRACE_UNSENT_BYTES = 4 * 1024 * 1024  # above it the server is slow and traces are dropped
+
+
+class NatsNotes:
+    """The port Notes."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._audit = Publisher(connection, "AUDITIN")
+        self._dead = Publisher(connection, "DEAD")
+
+    async def audit(self, tenant: str, record: str, payload: bytes) -> None:
+        """See Notes; stored on `audit.in.<tenant>.<record>`. Raises StreamFull, PortUnavailable, PortMisconfigured."""
+        await self._audit.publish(Outgoing(f"audit.in.{tenant}.{record}", payload, record))
+
+    async def trace(self, tenant: str, kind: str, payload: bytes) -> None:
+        """See Notes; sent to `trace.<tenant>.<kind>` and not waited for."""
+        if self._connection.connected and self._connection.unsent < TRACE_UNSENT_BYTES:
+            self._connection.publish(f"trace.{tenant}.{kind}", payload)
+
+    async def bury(self, subject: str, payload: bytes, headers: Mapping[str, str]) -> None:
+        """See Notes; stored on `dead.<subject>`, once for each command id (`Nats-Msg-Id` in `headers`)."""
+        kept = {name: value for name, value in headers.items() if name != MSG_ID and not name.startswith("Nats-")}
+        await self._dead.publish(
+            Outgoing(f"dead.{subject}", payload, headers.get(MSG_ID) or digest_token(subject, payload), kept)
+        )
+
+
+class NatsReplies:
+    """The port Replies."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def answer(self, subject: str, payload: bytes) -> None:
+        """See Replies; an answer that cannot be sent is dropped: its client asks by command id."""
+        try:
+            self._connection.publish(subject, payload)
+        except PortUnavailable as exc:
+            log.info("an answer was not sent", extra={"action": "answer_lost", "subject": subject, "error": str(exc)})

@@ -1,0 +1,53 @@
+"""STATE on JetStream."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+from waybook.adapters.commit_size import check_size
+from waybook.adapters.nats.connection import Connection
+from waybook.adapters.nats.group_commit import GroupCommit, GroupSettings
+from waybook.adapters.nats.history import DirectReads
+from waybook.adapters.nats.outcome import LeaderReads
+from waybook.engine.ports import Draft, OutcomeUnknown, Record
+from waybook.events.errors import InvalidInput
+
+_LITERAL = re.compile(r"[^\s.*>]+(?:\.[^\s.*>]+)*")
+
+
+class NatsStateLog:
+    """The port StateLog on one stream."""
+
+    def __init__(self, connection: Connection, stream: str, group: GroupSettings | None = None) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._commits = GroupCommit(connection, stream, group or GroupSettings())
+        self._direct = DirectReads(connection, stream)
+        self._leader = LeaderReads(connection, stream)
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream."""
+        return self._stream
+
+    async def append(self, draft: Draft, *, tries: int | None = None) -> int:
+        """See StateLog. With `tries` it also gives up when so many request timeouts have passed."""
+        check_size(draft)
+        if not _LITERAL.fullmatch(draft.subject):
+            raise InvalidInput(f"{draft.subject!r} is not a literal subject")
+        future = self._commits.submit(draft, tries)
+        if tries is None:
+            return await future
+        try:
+            async with asyncio.timeout(tries * self._connection.settings.request_timeout_s):
+                return await future
+        except TimeoutError as exc:
+            raise OutcomeUnknown(f"append to {draft.subject}: no answer") from exc
+
+    def history(self, subject: str, after: int = 0) -> AsyncIterator[Record]:
+        """See StateLog."""
+        return self._direct.history(subject, after)
+
+    async def tail(self, subject: str) -> Record | None:
+        """See StateLog."""
+        return await self._leader.last(subject)
