@@ -34,6 +34,10 @@ class NatsCommandQueue:
     async def ensure_consumers(self, specs: Sequence[ConsumerSpec], *, recreate: bool = False) -> None:
         """See CommandQueue."""
         await self._consumers.ensure(tuple(specs), recreate=recreate)
+        for spec in specs if recreate else ():
+            self._created.pop(spec.name, None)
+            if spec.name in self._pullers:
+                self._pullers[spec.name][0].forget()
 
     async def publish(
         self, subject: str, payload: bytes, *, command: str, headers: Mapping[str, str] | None = None
@@ -52,13 +56,14 @@ class NatsCommandQueue:
         deadline = loop.time() + timeout_s
         async with turn:
             while True:
-                if consumer not in self._created:
-                    self._created[consumer] = await self._consumers.created(consumer)
+                created = self._created.get(consumer) or await self._consumers.created(consumer)
+                self._created[consumer] = created
                 raws = await puller.pull(batch, max(0.0, deadline - loop.time()))
                 if not raws and not puller.deleted:
                     return []
-                if not puller.deleted and await self._consumers.created(consumer) == self._created[consumer]:
-                    return [self._delivery(raw, self._created[consumer]) for raw in raws]
+                # Deliveries do not name the consumer's creation; the same before and after is theirs.
+                if not puller.deleted and await self._consumers.created(consumer) == created:
+                    return [self._delivery(raw, created) for raw in raws]
                 self._consumer_was_replaced(consumer, puller, len(raws))
 
     def _consumer_was_replaced(self, consumer: str, puller: Puller, dropped: int) -> None:
@@ -67,7 +72,7 @@ class NatsCommandQueue:
             "a consumer was made anew, its deliveries are dropped and come again",
             extra={"action": "consumer_replaced", "consumer": consumer, "dropped": dropped},
         )
-        del self._created[consumer]
+        self._created.pop(consumer, None)
         puller.forget()
 
     async def holds(self, sequence: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 import msgspec
 import nats.errors
+from nats.aio.client import Client
 
 from waybook.adapters.nats.errors import ApiError, port_error
 from waybook.adapters.nats.frames import publish_frame
@@ -146,6 +147,13 @@ class Connection:
     def unsent(self) -> int:
         """Bytes written here that the socket did not take yet."""
         return self._wire.unsent if self._wire is not None else 0
+
+    @property
+    def client(self) -> Client:
+        """The nats-py client of this moment, for the management of streams. Raises PortUnavailable while it is away."""
+        if self._wire is None or not self.connected:
+            raise PortUnavailable(f"no nats-server at {self._addresses()}")
+        return self._wire
 
     @property
     def server_version(self) -> str:

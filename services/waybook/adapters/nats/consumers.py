@@ -1,4 +1,4 @@
-"""The durable consumers of COMMANDS: their settings, making them, and when they were made."""
+"""The durable consumers of COMMANDS: making them, and when they were made."""
 
 import msgspec
 
@@ -13,6 +13,7 @@ MAX_ACK_PENDING = 20_000
 
 class _Info(msgspec.Struct, frozen=True):
     created: str
+    config: dict[str, object] = {}
 
 
 class _Done(msgspec.Struct, frozen=True):
@@ -20,48 +21,76 @@ class _Done(msgspec.Struct, frozen=True):
 
 
 class Consumers:
-    """Makes consumers of one stream and tells when they were made."""
+    """Makes consumers of one stream and tells when they were made.
+
+    A consumer that is there keeps its settings, but for the filter and ack_wait, also when it is made anew.
+    """
 
     def __init__(self, connection: Connection, stream: str, ack_wait_s: float = ACK_WAIT_S) -> None:
         self._connection = connection
         self._stream = stream
         self._ack_wait_s = ack_wait_s
-        self._specs: dict[str, ConsumerSpec] = {}
+        self._ensured: dict[str, dict[str, object]] = {}  # settings by name
 
     async def ensure(self, specs: tuple[ConsumerSpec, ...], *, recreate: bool = False) -> None:
         """See CommandQueue.ensure_consumers."""
         for spec in specs:
-            self._specs[spec.name] = spec
-            if recreate:
-                gone = await self._connection.api(f"CONSUMER.DELETE.{self._stream}.{spec.name}", None, _Done)
-                if isinstance(gone, ApiError) and gone.err_code not in NO_CONSUMER:
-                    raise port_error(gone, f"deleting consumer {spec.name}")
-            await self._make(spec)
+            stored = await self._stored(spec.name)
+            wanted = self._settings(spec, self._settings_of(stored))
+            self._ensured[spec.name] = wanted
+            if recreate and stored is not None:
+                await self._connection.ask(f"CONSUMER.DELETE.{self._stream}.{spec.name}", None, _Done)
+                stored = None
+            if stored is None or wanted != self._settings_of(stored):
+                await self._make(wanted)
 
     async def created(self, name: str) -> int:
         """When the consumer was made, in ns since the epoch; makes one that was ensured before and is gone.
 
         Raises PortUnavailable, PortMisconfigured for a consumer that is missing and was never ensured here.
         """
-        info = await self._connection.api(f"CONSUMER.INFO.{self._stream}.{name}", None, _Info)
-        if isinstance(info, ApiError):
-            if info.err_code in NO_CONSUMER and name in self._specs:
-                return await self._make(self._specs[name])
-            raise port_error(info, f"consumer {name} of {self._stream}")
-        return nanoseconds(info.created)
+        stored = await self._stored(name)
+        if stored is not None:
+            return nanoseconds(stored.created)
+        if name in self._ensured:
+            return await self._make(self._ensured[name])
+        raise port_error(ApiError(404, 10014, "consumer not found"), f"pull from {name} of {self._stream}")
 
-    async def _make(self, spec: ConsumerSpec) -> int:
-        config = {
-            "durable_name": spec.name,
-            "name": spec.name,
-            "filter_subject": spec.filter,
+    async def _stored(self, name: str) -> _Info | None:
+        info = await self._connection.api(f"CONSUMER.INFO.{self._stream}.{name}", None, _Info)
+        if not isinstance(info, ApiError):
+            return info
+        if info.err_code in NO_CONSUMER:
+            return None
+        raise port_error(info, f"consumer {name} of {self._stream}")
+
+    @staticmethod
+    def _settings_of(stored: _Info | None) -> dict[str, object]:
+        """What is stored, without what the server notes down by itself."""
+        if stored is None:
+            return {}
+        metadata = stored.config.get("metadata")
+        own = {k: v for k, v in metadata.items() if not k.startswith("_nats.")} if isinstance(metadata, dict) else {}
+        rest = {name: value for name, value in stored.config.items() if name != "metadata"}
+        return {**rest, "metadata": own} if own else rest
+
+    def _settings(self, spec: ConsumerSpec, kept: dict[str, object]) -> dict[str, object]:
+        defaults: dict[str, object] = {
             "deliver_policy": "all",
             "replay_policy": "instant",
             "ack_policy": "explicit",
-            "ack_wait": int(self._ack_wait_s * 1e9),
             "max_ack_pending": MAX_ACK_PENDING,
             "max_deliver": -1,
         }
-        subject = f"CONSUMER.CREATE.{self._stream}.{spec.name}.{spec.filter}"
+        own: dict[str, object] = {
+            "durable_name": spec.name,
+            "name": spec.name,
+            "filter_subject": spec.filter,
+            "ack_wait": int(self._ack_wait_s * 1e9),
+        }
+        return {**defaults, **kept, **own}
+
+    async def _make(self, config: dict[str, object]) -> int:
+        subject = f"CONSUMER.CREATE.{self._stream}.{config['name']}.{config['filter_subject']}"
         info = await self._connection.ask(subject, {"stream_name": self._stream, "config": config, "action": ""}, _Info)
         return nanoseconds(info.created)
