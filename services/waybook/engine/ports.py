@@ -211,7 +211,7 @@ class Notes(Protocol):
         ...
 
     async def bury(self, subject: str, payload: bytes, headers: Mapping[str, str]) -> None:
-        """Stores a command in DEAD with the reason in its headers; stored when it returns."""
+        """Stores a command in DEAD, under its own `subject`, with the reason in its headers; stored when it returns."""
         ...
 
 

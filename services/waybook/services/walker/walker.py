@@ -41,6 +41,9 @@ from waybook.services.walker.requests import read_command, read_request
 
 log = logging.getLogger(__name__)
 
+COALESCE_S = 0.002
+"""How long a pull waits for more slots while most are taken: one pull for many is cheaper than many pulls."""
+
 OVERTAKEN_GRACE_MS = 30_000
 """How long a command for a run that does not exist yet is given back before it is refused."""
 
@@ -148,6 +151,8 @@ class Walker:
 
     async def _pull(self, consumer: str, slots: int) -> None:
         while not self._stopping.is_set():
+            if 0 < slots - self._taken[consumer] < slots // 4:
+                await asyncio.sleep(COALESCE_S)
             free = slots - self._taken[consumer]
             if free <= 0 or self.problem is not None:
                 self._freed.clear()
@@ -319,8 +324,7 @@ class Walker:
         log.error(
             "command rejected", extra={"action": "command_rejected", "subject": delivery.subject, "error": str(error)}
         )
-        subject = delivery.subject.replace("cmd.", "dead.", 1)
-        await self._ports.notes.bury(subject, delivery.payload, {**delivery.headers, REASON: _header_text(str(error))})
+        await self._ports.notes.bury(delivery.subject, delivery.payload, {**delivery.headers, REASON: _header_text(str(error))})
         answer = Answer(ok=False, command="", run=_run_of(delivery), reason="invalid_input", text=str(error))
         await self._answer(delivery, answer)
         await delivery.term("invalid input")
@@ -329,8 +333,7 @@ class Walker:
     async def _convict(self, delivery: Delivery, run: Run | None, command: Command) -> None:
         """Guarded commit (done), then DEAD, then term (claims, rule 9)."""
         reason = run.convicted.get(command.id, "convicted") if run is not None else "convicted"
-        subject = delivery.subject.replace("cmd.", "dead.", 1)
-        await self._ports.notes.bury(subject, delivery.payload, {**delivery.headers, REASON: _header_text(reason)})
+        await self._ports.notes.bury(delivery.subject, delivery.payload, {**delivery.headers, REASON: _header_text(reason)})
 
     async def _answer(self, delivery: Delivery, answer: Answer) -> None:
         reply = delivery.headers.get(REPLY)

@@ -1,0 +1,53 @@
+"""How the command line speaks: tables for people, JSON for programs, errors with the way out."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Writes `value` as indented JSON to standard output, free of colour and wrapping."""
+    data = msgspec.json.encode(value, enc_hook=str)
+    sys.stdout.write(msgspec.json.format(data, indent=2).decode("utf-8") + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Writes a table; None is shown as an empty cell."""
+    table = Table(title=title, title_justify="left", header_style="bold", expand=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if cell is None else _cell(cell) for cell in row))
+    out.print(table)
+
+
+def _cell(value: Any) -> str:
+    """Text of strangers must not be read as markup or control the terminal."""
+    text = "".join(c if c.isprintable() else " " for c in str(value))
+    return text.replace("[", "\\[")
+
+
+def print_counts(counts: Mapping[str, int]) -> None:
+    """Writes numbers by state in one line."""
+    out.print(", ".join(f"{name}: {count}" for name, count in sorted(counts.items())) or "nothing")
+
+
+def when(ms: int | None) -> str | None:
+    """A time in ms since the epoch as ISO 8601 in UTC, to the second."""
+    if ms is None:
+        return None
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def fail(message: str, code: int = 1) -> NoReturn:
+    """Writes an error to standard error and ends the program."""
+    err.print(f"error: {message}", markup=False)
+    raise SystemExit(code)
