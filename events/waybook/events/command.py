@@ -46,7 +46,7 @@ class StartPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     event: str
     schema: int = 1
-    body: msgspec.Raw | None = None
+    body: msgspec.Raw = msgspec.Raw(b"")
     reference: str | None = None
     content: str | None = None
     thread: str | None = None

@@ -15,7 +15,7 @@ from waybook.engine.ports import (
     Clock,
     CommandQueue,
     Delivery,
-    Leases,
+    Heartbeat,
     Notes,
     Objects,
     PortError,
@@ -44,6 +44,9 @@ log = logging.getLogger(__name__)
 COALESCE_S = 0.002
 """How long a pull waits for more slots while most are taken: one pull for many is cheaper than many pulls."""
 
+DECIDE_MS = 600_000
+"""How long a lease is renewed while its command waits for a decision or a server, beyond any step's deadline."""
+
 OVERTAKEN_GRACE_MS = 30_000
 """How long a command for a run that does not exist yet is given back before it is refused."""
 
@@ -56,7 +59,7 @@ class WalkerPorts(msgspec.Struct, frozen=True):
     replies: Replies
     notes: Notes
     objects: Objects
-    leases: Leases
+    heartbeat: Heartbeat
     clock: Clock
 
 
@@ -169,7 +172,7 @@ class Walker:
             for delivery in deliveries:
                 self._taken[consumer] += 1
                 self._origin[id(delivery)] = consumer
-                self._ports.leases.hold(delivery)
+                self._ports.heartbeat.hold(delivery.ack_subject, self._ports.clock.now() + DECIDE_MS)
                 self.spawn(self._receive(delivery))
             await asyncio.sleep(0)
 
@@ -224,7 +227,7 @@ class Walker:
 
     def free_slots(self) -> int:
         """Executions that may begin now; a command's own next step always may."""
-        return max(1, self._options.slots - sum(len(a.holds) for a in self._actors.values()))
+        return max(1, self._options.slots - sum(self._taken.values()))
 
     async def gone(self, actions: Sequence[Action]) -> frozenset[int]:
         """Claim sequences of these actions whose commands COMMANDS no longer holds."""
@@ -233,11 +236,11 @@ class Walker:
         return frozenset(s for s, still in zip(sequences, held, strict=True) if not still)
 
     def hold(self, delivery: Delivery, until: int) -> None:
-        self._ports.leases.hold(delivery, until)
+        self._ports.heartbeat.hold(delivery.ack_subject, until + DECIDE_MS)
 
     def forget(self, delivery: Delivery) -> None:
         """Frees the delivery's slot without a word to the server."""
-        self._ports.leases.drop(delivery)
+        self._ports.heartbeat.drop(delivery.ack_subject)
         consumer = self._origin.pop(id(delivery), None)
         if consumer is not None:
             self._taken[consumer] -= 1
@@ -322,9 +325,13 @@ class Walker:
     async def _reject(self, delivery: Delivery, error: InvalidInput) -> None:
         """A command that cannot be read is kept whole in DEAD, with the reason."""
         log.error(
-            "command rejected", extra={"action": "command_rejected", "subject": delivery.subject, "error": str(error)}
+            "command rejected: %s",
+            error,
+            extra={"action": "command_rejected", "subject": delivery.subject, "error": str(error)},
         )
-        await self._ports.notes.bury(delivery.subject, delivery.payload, {**delivery.headers, REASON: _header_text(str(error))})
+        await self._ports.notes.bury(
+            delivery.subject, delivery.payload, {**delivery.headers, REASON: _header_text(str(error))}
+        )
         answer = Answer(ok=False, command="", run=_run_of(delivery), reason="invalid_input", text=str(error))
         await self._answer(delivery, answer)
         await delivery.term("invalid input")
@@ -333,7 +340,9 @@ class Walker:
     async def _convict(self, delivery: Delivery, run: Run | None, command: Command) -> None:
         """Guarded commit (done), then DEAD, then term (claims, rule 9)."""
         reason = run.convicted.get(command.id, "convicted") if run is not None else "convicted"
-        await self._ports.notes.bury(delivery.subject, delivery.payload, {**delivery.headers, REASON: _header_text(reason)})
+        await self._ports.notes.bury(
+            delivery.subject, delivery.payload, {**delivery.headers, REASON: _header_text(reason)}
+        )
 
     async def _answer(self, delivery: Delivery, answer: Answer) -> None:
         reply = delivery.headers.get(REPLY)

@@ -1,0 +1,1 @@
+"""The one place that joins everything: settings, servers, ports, agents, roles."""

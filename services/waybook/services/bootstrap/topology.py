@@ -1,0 +1,30 @@
+"""Makes sure, before a role starts, that the server stores what the design stands on."""
+
+import nats
+from nats.errors import Error as NatsError
+
+from waybook.adapters.nats.topology import Topology, apply, check, load_topology
+from waybook.engine.ports import PortMisconfigured, PortUnavailable
+
+
+async def ensure_topology(nats_url: str, *, monitor_url: str | None = None, ack_wait_ms: int | None = None) -> Topology:
+    """Creates what is missing, then refuses to start on a difference that breaks an invariant.
+
+    Raises PortUnavailable, PortMisconfigured naming the differences, NeedsPerson.
+    """
+    topology = load_topology()
+    if ack_wait_ms is not None:
+        topology = topology.with_parameters(ack_wait_ms=ack_wait_ms)
+    try:
+        nc = await nats.connect(nats_url.split(","), max_reconnect_attempts=1, connect_timeout=5)
+    except (NatsError, OSError, TimeoutError) as error:
+        raise PortUnavailable(f"no nats-server answers at {nats_url}: {error}") from error
+    try:
+        await apply(nc, topology)
+        report = await check(nc, topology, monitor_url)
+    finally:
+        await nc.close()
+    refusal = report.refusal()
+    if refusal is not None:
+        raise PortMisconfigured(f"the server differs from streams.yaml in what invariants need:\n{refusal}")
+    return topology
