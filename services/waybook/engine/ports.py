@@ -231,15 +231,3 @@ class Clock(Protocol):
     def now(self) -> int:
         """Milliseconds since the epoch, UTC."""
         ...
-
-
-class Leases(Protocol):
-    """Keeps held deliveries from being redelivered while work goes on, from a place that runs no user code."""
-
-    def hold(self, delivery: Delivery, until: int | None = None) -> None:
-        """Sends heartbeats for `delivery` until it is dropped, or until `until` (ms UTC) has passed."""
-        ...
-
-    def drop(self, delivery: Delivery) -> None:
-        """Stops the heartbeats; the delivery may have been dropped before."""
-        ...
