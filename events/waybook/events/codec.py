@@ -1,6 +1,6 @@
 """Commits as bytes and back, their headers and their ids."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -145,6 +145,31 @@ class Codec:
             opened = tuple(self._open(self._cipher, event, subject) for event in commit.events)
             commit = msgspec.structs.replace(commit, events=opened)
         return commit
+
+    def decode_known(
+        self,
+        payload: bytes,
+        wanted: Collection[str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        subject: str | None = None,
+    ) -> tuple[Commit, tuple[int, ...]]:
+        """As `decode`, for readers that may be older than the writers: the commit, and its events' indexes.
+
+        Engine events of types that this program does not have are left out, so the indexes may have holes. A type
+        in `wanted` is never left out, and none is read that is of a newer version: these raise as in `decode`.
+        """
+        try:
+            commit = self.decode(payload, headers, subject)
+            return commit, tuple(range(len(commit.events)))
+        except UnknownEventType:
+            loose = self._loose.decode(payload)
+        kinds = [self._tag.decode(event).type for event in loose.events]
+        kept = tuple(
+            i for i, kind in enumerate(kinds) if kind in self.registry.engine_schemas or kind in (wanted or ())
+        )
+        members = self._members.decode(payload)
+        members["events"] = msgspec.Raw(self._encoder.encode([loose.events[i] for i in kept]))
+        return self.decode(self._encoder.encode(members), headers, subject), kept
 
     def _decode_other(
         self, payload: bytes, headers: Mapping[str, str] | None, subject: str | None, error: Exception | None
