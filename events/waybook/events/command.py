@@ -1,6 +1,13 @@
 """Requests to change a run, and their answers."""
 
+from typing import Any
+
 import msgspec
+
+
+def _no_payload() -> msgspec.Raw:
+    """A factory, because a Raw default cannot be shown in a JSON Schema."""
+    return msgspec.Raw(b"null")
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,7 +23,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     verb: str
     issued_at: int
     actor: str
-    payload: msgspec.Raw = msgspec.Raw(b"null")
+    payload: msgspec.Raw = msgspec.field(default_factory=_no_payload)
     expires_at: int | None = None
     if_version: int | None = None
 
@@ -53,7 +60,7 @@ class StartPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     mailbox: str | None = None
     id: str | None = None
     flags: tuple[str, ...] = ()
-    configuration: dict[str, object] = {}
+    configuration: dict[str, Any] = {}
 
 
 class SignalPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

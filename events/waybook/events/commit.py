@@ -13,7 +13,7 @@ class Position(msgspec.Struct, frozen=True, order=True, array_like=True):
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Events of one run that are stored together or not at all (DESIGN 3, "The commit protocol").
+    """Events of one run that are stored together or not at all.
 
     `version` counts the run's commits from 1. `walk` is the run's walk at the end of the commit. `at` is in
     milliseconds since the epoch, UTC. `commands` are the ids of the commands that this commit applies.

@@ -1,4 +1,4 @@
-"""The events that the engine writes, one frozen struct each (DESIGN 4, "Events of the engine").
+"""The events that the engine writes, one frozen struct each.
 
 A name is a past-tense fact. Times are milliseconds since the epoch, UTC; durations end in `_ms`. An event, a
 trigger and a timer are named `"<version>.<index>"` within their run (`waybook.events.commit.event_name`).

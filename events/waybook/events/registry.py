@@ -4,6 +4,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -15,6 +16,7 @@ from waybook.events.typed import DisplayEvent, Event, ExternalEvent, Origin, Sta
 from waybook.events.upcasters import ENGINE_UPCASTERS, Upcaster
 
 E = TypeVar("E", bound=Event)
+RESERVED = frozenset({*ENGINE_EVENTS, "Commit", "Event", "UnknownEvent"})
 STORED_AS = "stored_as"  # the field that holds the Origin of an event whose class is unknown
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
@@ -87,6 +89,12 @@ class Registry:
             for part in (*reversed(_event_bases(cls)), cls):
                 self._add(part)
 
+    @classmethod
+    def of_module(cls, module: ModuleType) -> "Registry":
+        """A registry of all event classes that `module` defines."""
+        found = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Event)]
+        return cls(*(c for c in found if c.__module__ == module.__name__))
+
     def event(self, cls: type[E]) -> type[E]:
         """Class decorator: adds the class."""
         self.add(cls)
@@ -102,8 +110,10 @@ class Registry:
                 f"an event class named `{name}` already exists in module {_place(known.cls)}; "
                 f"rename the one in module {_place(cls)}"
             )
-        if name in ENGINE_EVENTS or cls in (Event, UnknownEvent):
-            raise DuplicateEventName(f"`{name}` is an event of the engine; rename the class in module {_place(cls)}")
+        if name in RESERVED:
+            raise DuplicateEventName(
+                f"`{name}` is a name of the contract's own; rename the class in module {_place(cls)}"
+            )
         if not NAME.fullmatch(name):
             raise RegistryError(f"the event class {name!r} in module {_place(cls)} needs a name like {NAME.pattern}")
         if STORED_AS in cls.__struct_fields__:

@@ -1,4 +1,4 @@
-"""Subjects of the streams, and the tokens they are made of (DESIGN 3)."""
+"""Subjects of the streams, and the tokens they are made of."""
 
 import hashlib
 import re
@@ -93,5 +93,5 @@ def digest_token(*parts: str | bytes, length: int = 26) -> str:
 
 
 def run_id(tenant: str, mailbox: str, identity: str | bytes) -> str:
-    """The run id of a message (DESIGN 3, "Run id"): `identity` is its Message-ID or its canonical content."""
+    """The run id of a message: `identity` is its Message-ID or its canonical content."""
     return digest_token(tenant, mailbox, identity)
