@@ -364,7 +364,7 @@ async def test_the_documented_permissions_are_enough_and_bind_a_reader_to_its_te
 def test_nothing_but_msgspec_is_imported_before_the_first_use() -> None:
     code = (
         "import sys, waybook.events.subscribe, waybook.events.schema; "
-        "sys.exit(','.join(m for m in ('nats', 'asyncpg', 'typer', 'waybook.engine') if m in sys.modules))"
+        "sys.exit(','.join(m for m in ('nats', 'asyncpg', 'typer', 'waybook.engine') if m in sys.modules) or None)"
     )
     result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 
-def _no_payload() -> msgspec.Raw:
-    """A factory, because a Raw default cannot be shown in a JSON Schema."""
+def _null() -> msgspec.Raw:
+    """What stands for an absent Raw: msgspec neither decodes `Raw | None` nor shows a Raw default in a JSON Schema."""
     return msgspec.Raw(b"null")
 
 
@@ -23,7 +23,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     verb: str
     issued_at: int
     actor: str
-    payload: msgspec.Raw = msgspec.field(default_factory=_no_payload)
+    payload: msgspec.Raw = msgspec.field(default_factory=_null)
     expires_at: int | None = None
     if_version: int | None = None
 
@@ -53,7 +53,7 @@ class StartPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     event: str
     schema: int = 1
-    body: msgspec.Raw = msgspec.Raw(b"")
+    body: msgspec.Raw = msgspec.field(default_factory=_null)
     reference: str | None = None
     content: str | None = None
     thread: str | None = None

@@ -88,7 +88,7 @@ async def read_request(
 
 async def _start_body(payload: StartPayload, definition: AgentDefinition, objects: Objects) -> Start:
     body = payload.body
-    if not bytes(body):
+    if bytes(body) == b"null":
         if payload.reference is None:
             raise InvalidInput("a start needs `body`, or `reference` to an object that holds it")
         body = msgspec.Raw(await objects.get(payload.reference))
