@@ -254,8 +254,9 @@ def _sealed_text(value: bytes) -> str | None:
 
 def event_type(event: EngineEvent) -> str:
     """How an event goes in the header `Waybook-Types`: its name, a published one as `EventPublished/Name`."""
-    kind = type(event).__name__
-    return f"{kind}/{event.event}" if isinstance(event, EventPublished) else kind
+    if type(event) is EventPublished:
+        return f"EventPublished/{event.event}"
+    return type(event).__name__
 
 
 def commit_headers(
@@ -273,25 +274,29 @@ def commit_headers(
     header.
     """
     schemas = dict(commit.schemas or {})
+    types: dict[str, None] = {}
     for event in commit.events:
-        name, schema = (event.event, event.schema) if isinstance(event, EventPublished) else ("", event.SCHEMA)
+        types[event_type(event)] = None
+        schema = event.schema if type(event) is EventPublished else event.SCHEMA
         if schema > 1:
-            schemas[name or type(event).__name__] = schema
-    given = {
-        names.TYPES: ",".join(dict.fromkeys(event_type(event) for event in commit.events)),
-        names.SCHEMAS: ",".join(f"{name}:{version}" for name, version in schemas.items()),
-        names.DEFINITION: commit.definition,
-        names.COMMIT: commit_id,
-        names.PREVIOUS: previous,
-        names.CAUSATION: causation,
-        names.CORRELATION: correlation,
-        names.TRACEPARENT: traceparent,
-    }
-    found = {name: value for name, value in given.items() if value}
-    for name, value in found.items():
-        if not (value.isascii() and value.isprintable()):
-            raise InvalidInput(f"header {name}: {value!r} holds characters that a header cannot")
-    return found
+            schemas[event.event if type(event) is EventPublished else type(event).__name__] = schema
+    headers = {names.TYPES: ",".join(types)}
+    if schemas:
+        headers[names.SCHEMAS] = ",".join([f"{name}:{version}" for name, version in schemas.items()])
+    given = (
+        (names.DEFINITION, commit.definition),
+        (names.COMMIT, commit_id),
+        (names.PREVIOUS, previous),
+        (names.CAUSATION, causation),
+        (names.CORRELATION, correlation),
+        (names.TRACEPARENT, traceparent),
+    )
+    for name, value in given:
+        if value:
+            if not (value.isascii() and value.isprintable()):
+                raise InvalidInput(f"header {name}: {value!r} holds characters that a header cannot")
+            headers[name] = value
+    return headers
 
 
 def commit_id(subject: str, expected: int, payload: bytes) -> str:

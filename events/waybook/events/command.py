@@ -48,7 +48,7 @@ class StartPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     `event` names the start event's type, `body` is its JSON or, above 64 KiB, absent with `reference` naming
     an object in the bucket `artifacts`. `content` is the digest of the canonical content. `mailbox` and `id`
-    are what the run id was made of.
+    are what the run id was made of. `thread` is the token of the thread that the run belongs to.
     """
 
     event: str

@@ -160,6 +160,11 @@ class Registry:
         entry = self._entries.get(name)
         return entry.cls if entry else None
 
+    def ancestors(self, name: str) -> tuple[str, ...]:
+        """Names of a type's base types, nearest first; none for a type that is not known here."""
+        entry = self._entries.get(name)
+        return entry.ancestors if entry is not None else ()
+
     def personal(self, name: str, ancestors: tuple[str, ...] = ()) -> frozenset[str]:
         """JSON names of the fields marked personal in a type, or in its nearest known ancestor; else empty."""
         for known in (name, *ancestors):

@@ -99,7 +99,8 @@ async def _start_body(payload: StartPayload, definition: AgentDefinition, object
 
 
 def _output(definition: AgentDefinition, event: str, schema: int, body: msgspec.Raw) -> Output:
-    return Output(event, schema, body, definition.decode(event, schema, body))
+    value = definition.decode(event, schema, body)
+    return Output(event, schema, body, value, ancestors=definition.registry.ancestors(event))
 
 
 def _other_body(verb: str, payload: msgspec.Raw, definition: AgentDefinition) -> Body:

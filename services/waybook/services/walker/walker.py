@@ -29,7 +29,9 @@ from waybook.events.engine import ThreadJoined
 from waybook.events.errors import InvalidInput
 from waybook.events.headers import REASON, REPLY
 from waybook.events.subjects import (
+    RUN_TOKEN,
     RunKey,
+    check_token,
     command_subject,
     digest_token,
     parse_command_subject,
@@ -220,7 +222,7 @@ class Walker:
     async def _join_thread(self, key: RunKey, start: StartPayload) -> None:
         """A run belongs to its thread before it begins, so that a send can see newer mail (R X.1)."""
         assert start.thread is not None
-        thread = RunKey(key.tenant, "@thread", digest_token(key.tenant, start.thread))
+        thread = RunKey(key.tenant, "@thread", check_token("thread", start.thread, RUN_TOKEN))
         await self.lifecycle.record(thread, ThreadJoined(agent=key.agent, run=key.run, message=start.id))
 
     # --- what actors need
