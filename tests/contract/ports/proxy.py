@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 class Proxy:
     """Forwards TCP from a port of its own to the server at `url`.
 
-    `deaf` drops what the server answers: what clients send still arrives. `cut` ends all connections.
+    `deaf` drops what the server answers: what clients send still arrives. `mute` drops what clients send. `cut`
+    ends all connections.
     """
 
     def __init__(self, url: str) -> None:
@@ -19,6 +20,7 @@ class Proxy:
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.deaf = False
+        self.mute = False
         self.url = ""
 
     async def __aenter__(self) -> Self:
@@ -55,7 +57,7 @@ class Proxy:
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: bool) -> None:
         with suppress(OSError):
             while data := await reader.read(65536):
-                if not (answers and self.deaf):
+                if not (self.deaf if answers else self.mute):
                     writer.write(data)
                     await writer.drain()
         writer.transport.abort()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.contract.ports.conftest import ACK_WAIT_S, Ports
+from tests.contract.ports.adapters_under_test import ACK_WAIT_S, Ports
 
 from waybook.engine.ports import CTL_ANY, NEW_ANY, Delivery, Outgoing, PortMisconfigured, lane_consumer
 

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from tests.contract.ports.conftest import Ports
+from tests.contract.ports.adapters_under_test import Ports
 
 
 async def test_an_object_is_read_back_byte_by_byte(ports: Ports) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.contract.ports.conftest import Ports, draft
+from tests.contract.ports.adapters_under_test import Ports, draft
 
 from waybook.engine.ports import AppendConflict, CommitTooLarge
 from waybook.events.headers import COMMIT

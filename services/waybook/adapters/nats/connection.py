@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -117,18 +117,18 @@ class Connection:
         self._closing = True
         wire = self._wire
         if wire is not None and wire.usable:
-            wire._flush_frames()
+            wire.flush_frames()
             with suppress(nats.errors.Error, OSError, asyncio.TimeoutError):
                 await asyncio.wait_for(wire.flush(), flush_s)
-        self._set_ready(False)
-        for task in (self._keeper,):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
         if self._sweeper is not None:
             self._sweeper.cancel()
         if wire is not None:
             await wire.end()
+        self._ready.clear()
+        self._tell(False)
         self._fail_all(PortUnavailable("the connection to NATS was closed"))
 
     # -- state
@@ -175,7 +175,7 @@ class Connection:
             raise PortUnavailable(f"no nats-server at {self._addresses()}") from exc
 
     def watch(self, watcher: Callable[[bool], None]) -> None:
-        """Calls `watcher` with True on each connect and False on each loss, on the loop, from now on."""
+        """Calls `watcher` on the loop with True on each connect and with False on each loss and when this is closed."""
         self._watchers.append(watcher)
 
     # -- sending
@@ -246,11 +246,22 @@ class Connection:
             raise port_error(answer, subject)
         return answer
 
-    async def subscribe(self, subject: str, receive: Sink) -> None:
-        """Hands every message of `subject` to `receive`, also after reconnects."""
+    def subscribe(self, subject: str, receive: Sink) -> None:
+        """Hands every message of `subject` to `receive`, on the reading task, also after reconnects."""
         self._sinks.append((subject, receive))
         if self._wire is not None and self._wire.usable:
-            await self._guarded(self._wire.sink(subject, receive))
+            self._wire.sink(subject, receive)
+
+    async def confirm(self, timeout_s: float) -> None:
+        """Returns when the server has all that was sent before. Raises PortUnavailable."""
+        wire = self._wire
+        if wire is None or not self.connected:
+            raise PortUnavailable(f"no nats-server at {self._addresses()}")
+        wire.flush_frames()
+        try:
+            await asyncio.wait_for(wire.flush(), timeout_s)
+        except (nats.errors.Error, TimeoutError) as exc:
+            raise PortUnavailable(f"nats-server does not answer a ping: {exc}") from exc
 
     def inbox(self) -> str:
         """A reply subject of its own, to be subscribed to."""
@@ -276,9 +287,15 @@ class Connection:
                     max_outstanding_pings=2, inbox_prefix=s.inbox_prefix, pending_size=0, error_cb=_ignore, **options,
                 )  # fmt: skip
             wire.attend()
+            attached = len(self._sinks)
             for subject, receive in self._sinks:
-                await wire.sink(subject, receive)
+                wire.sink(subject, receive)
+            wire.flush_frames()
             await asyncio.wait_for(wire.flush(), s.connect_timeout_s)
+            if not wire.usable:
+                raise nats.errors.UnexpectedEOF
+            if self.refused and self._inbox_is_in(self.refused):
+                raise PortMisconfigured(f"nats-server forbids us to hear answers: {self.refused}")
         except (nats.errors.Error, OSError, TimeoutError, ValueError) as exc:
             await wire.end()
             text = f"{type(exc).__name__}: {exc}"
@@ -288,6 +305,8 @@ class Connection:
         except BaseException:
             await wire.end()
             raise
+        for subject, receive in self._sinks[attached:]:
+            wire.sink(subject, receive)
         self._wire = wire
         self._set_ready(True)
 
@@ -323,14 +342,23 @@ class Connection:
         log.error("NATS refuses", extra={"action": "nats_refused", "reason": text})
         error = PortMisconfigured(f"nats-server refuses: {text}")
         for token, pending in list(self._pending.items()):
-            if f'"{pending.subject.lower()}"' in text or f'"{self._prefix.lower()}*"' in text:
+            if f'"{pending.subject.lower()}"' in text or self._inbox_is_in(text):
                 del self._pending[token]
                 pending.receive(error)
+
+    def _inbox_is_in(self, refusal: str) -> bool:
+        return f'"{self._prefix.lower()}*"' in refusal
 
     def _set_ready(self, ready: bool) -> None:
         if ready == self._ready.is_set():
             return
-        self._ready.set() if ready else self._ready.clear()
+        if ready:
+            self._ready.set()
+        else:
+            self._ready.clear()
+        self._tell(ready)
+
+    def _tell(self, ready: bool) -> None:
         for watcher in self._watchers:
             watcher(ready)
 
@@ -356,12 +384,6 @@ class Connection:
             del self._pending[token]
             pending.receive(PortUnavailable(f"no answer from NATS in time on {pending.subject}"))
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
-
-    async def _guarded(self, awaitable: Awaitable[None]) -> None:
-        try:
-            await awaitable
-        except nats.errors.Error as exc:
-            raise PortUnavailable(f"NATS: {exc}") from exc
 
     def _addresses(self) -> str:
         return ", ".join(url.rpartition("@")[2] for url in self.settings.servers)

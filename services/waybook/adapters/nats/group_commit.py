@@ -8,7 +8,7 @@ has its own subject, guard and outcome.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from functools import partial
 
 import msgspec
@@ -107,6 +107,10 @@ class GroupCommit:
     def _on_connection(self, connected: bool) -> None:
         if connected:
             self._kick()
+        elif self._connection.closed:
+            waiting, self._waiting = self._waiting, deque()
+            for member in waiting:
+                member.failed(PortUnavailable("the connection to NATS was closed; this commit was not sent"))
 
     def _pump(self) -> None:
         self._pumping = False
@@ -145,7 +149,10 @@ class GroupCommit:
 
     # -- singly
 
-    def _send_singly(self, members: Iterable[Member]) -> None:
+    def _send_singly(self, members: list[Member]) -> None:
+        if not self._connection.connected:
+            self._waiting.extendleft(reversed(members))
+            return
         frames = []
         for member in members:
             member.sent += 1
@@ -181,6 +188,9 @@ class GroupCommit:
     # -- in a batch
 
     def _send_batch(self, members: list[Member], refusals: int = 0) -> None:
+        if not self._connection.connected:
+            self._waiting.extendleft(reversed(members))
+            return
         self._batches += 1
         self._batch_count += 1
         batch = self._batch_prefix + b"%d" % self._batch_count
@@ -248,9 +258,6 @@ class GroupCommit:
                     member.code = SEQUENCE_TAKEN
                     self._spawn(self._settle(member))
         groups = [innocent] if len(innocent) < len(members) else [innocent[::2], innocent[1::2]]
-        if not self._connection.connected:
-            self._waiting.extendleft(reversed(innocent))
-            return
         for group in groups:
             if len(group) < self._settings.least:
                 self._send_singly(group)
@@ -307,12 +314,6 @@ class GroupCommit:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def fail_waiting(self) -> None:
-        """The connection is closed for good: what waits is told so."""
-        waiting, self._waiting = self._waiting, deque()
-        for member in waiting:
-            member.failed(PortUnavailable("the connection to NATS was closed"))
 
 
 def read_ack(answer: Reply | Lost) -> PubAck:

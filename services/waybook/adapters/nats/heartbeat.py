@@ -13,8 +13,6 @@ from waybook.engine.ports import PortError, PortMisconfigured, PortUnavailable
 
 log = logging.getLogger(__name__)
 
-_CONFIRM = "$JS.API.INFO"
-
 
 class NatsHeartbeat:
     """The port Heartbeat: every quarter of `ack_wait_s` it renews all leases that are held.
@@ -35,10 +33,12 @@ class NatsHeartbeat:
         self._stop: asyncio.Event | None = None
         self._started: threading.Event = threading.Event()
         self._failure: BaseException | None = None
+        self._wait_s = 10.0
         self._thread = threading.Thread(target=self._run, name="waybook-heartbeat", daemon=True)
 
     def start(self, *, wait_s: float = 10.0) -> None:
         """Connects. Raises PortUnavailable after `wait_s`, PortMisconfigured. Blocks; call it in a thread on a loop."""
+        self._wait_s = wait_s
         self._thread.start()
         if not self._started.wait(wait_s + 5.0):
             raise PortUnavailable("the heartbeat's connection to NATS did not come up")
@@ -79,7 +79,7 @@ class NatsHeartbeat:
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        async with await Connection.open(self._settings) as connection:
+        async with await Connection.open(self._settings, wait_s=self._wait_s) as connection:
             self._started.set()
             await self._beat(connection, self._stop)
 
@@ -107,7 +107,7 @@ class NatsHeartbeat:
         try:
             frames = [publish_frame(subject.encode(), b"", b"+WPI") for subject in held]
             connection.send(b"".join(frames))
-            await connection.request(_CONFIRM, timeout_s=self._ack_wait_s / 8)
+            await connection.confirm(self._ack_wait_s / 8)
         except (PortError, PortMisconfigured) as exc:
             log.warning("leases were not renewed", extra={"action": "heartbeat_failed", "error": str(exc)})
             return False

@@ -55,7 +55,7 @@ class Puller:
     async def pull(self, batch: int, timeout_s: float) -> list[Raw]:
         """One at a time. Raises PortUnavailable when the server falls silent or away, PortMisconfigured."""
         if not self._subscribed:
-            await self._connection.subscribe(self._inbox + ".*", self._receive)
+            self._connection.subscribe(self._inbox + ".*", self._receive)
             self._subscribed = True
         deadline = self._loop.time() + timeout_s
         ready = self._fresh(batch)

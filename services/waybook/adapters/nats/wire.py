@@ -38,15 +38,16 @@ class Wire(Client):
         """Whether frames can be written now."""
         return bool(self.is_connected) and not self._lost
 
-    async def sink(self, subject: str, receive: Sink) -> None:
+    def sink(self, subject: str, receive: Sink) -> None:
         """Subscribes; every message of `subject` is handed to `receive` on the reading task, which it must not block."""
-        subscription = await self.subscribe(subject)
-        self._sinks[subscription._id] = receive
+        self._sid += 1
+        self._sinks[self._sid] = receive
+        self.write(b"SUB %b %d\r\n" % (subject.encode(), self._sid))
 
     def write(self, frame: bytes) -> None:
         """Sends a frame together with the others of this turn of the loop; dropped when the connection is lost."""
         if not self._frames:
-            asyncio.get_running_loop().call_soon(self._flush_frames)
+            asyncio.get_running_loop().call_soon(self.flush_frames)
         self._frames.append(frame)
 
     @property
@@ -57,7 +58,8 @@ class Wire(Client):
         size: int = self._transport._io_writer.transport.get_write_buffer_size()  # type: ignore[union-attr]
         return size
 
-    def _flush_frames(self) -> None:
+    def flush_frames(self) -> None:
+        """Sends what was written in this turn of the loop now."""
         frames, self._frames = self._frames, []
         if self.usable:
             self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))  # type: ignore[union-attr]
