@@ -76,20 +76,20 @@ async def test_a_server_that_falls_silent_ends_a_pull_before_its_time(clean_nats
 
 
 async def test_a_consumer_that_is_deleted_is_made_again(queue: NatsCommandQueue, connection: Connection) -> None:
-    [first] = await queue.pull("new_any", 1, 1.0)
+    [first] = await queue.pull("new_any", 1, 5.0)
     waiting = asyncio.create_task(_pull_for(queue, 5.0))
     await asyncio.sleep(0.05)
     await connection.client.jetstream().delete_consumer("COMMANDS", "new_any")
     assert await waiting == 1
     await connection.client.jetstream().delete_consumer("COMMANDS", "new_any")
-    [third] = await queue.pull("new_any", 1, 1.0)
+    [third] = await queue.pull("new_any", 1, 5.0)
     assert third.claim > first.claim
 
 
 async def test_a_consumer_made_anew_behind_our_back_never_gives_an_old_claim(
     queue: NatsCommandQueue, connection: Connection, clean_nats: NatsUnderTest
 ) -> None:
-    [first] = await queue.pull("new_any", 1, 1.0)
+    [first] = await queue.pull("new_any", 1, 5.0)
     async with await Connection.open(NatsSettings(servers=(clean_nats.url,))) as other:
         await NatsCommandQueue(other, ack_wait_s=ACK_WAIT_S).ensure_consumers((NEW_ANY,), recreate=True)
     [second] = await queue.pull("new_any", 1, 5.0)
@@ -97,7 +97,7 @@ async def test_a_consumer_made_anew_behind_our_back_never_gives_an_old_claim(
 
 
 async def test_what_a_cancelled_pull_was_sent_is_not_lost(queue: NatsCommandQueue) -> None:
-    await (await queue.pull("new_any", 1, 1.0))[0].ack()
+    await (await queue.pull("new_any", 1, 5.0))[0].ack()
     pulling = asyncio.create_task(_pull_for(queue, 5.0))
     await asyncio.sleep(0.05)
     pulling.cancel()
@@ -139,7 +139,7 @@ async def beating(clean_nats: NatsUnderTest) -> AsyncIterator[NatsHeartbeat]:
 
 
 async def test_leases_are_renewed_while_the_main_loop_is_stuck(queue: NatsCommandQueue, beating: NatsHeartbeat) -> None:
-    [delivery] = await queue.pull("new_any", 1, 1.0)
+    [delivery] = await queue.pull("new_any", 1, 5.0)
     beating.hold(delivery.ack_subject, (time.time_ns() // 1_000_000) + 60_000)
     time.sleep(2.2 * ACK_WAIT_S)  # noqa: ASYNC251 - user code that holds the loop up
     assert await queue.pull("new_any", 1, 0.1) == []
@@ -149,7 +149,7 @@ async def test_leases_are_renewed_while_the_main_loop_is_stuck(queue: NatsComman
 
 
 async def test_a_lease_is_not_renewed_past_its_end(queue: NatsCommandQueue, beating: NatsHeartbeat) -> None:
-    [delivery] = await queue.pull("new_any", 1, 1.0)
+    [delivery] = await queue.pull("new_any", 1, 5.0)
     beating.hold(delivery.ack_subject, (time.time_ns() // 1_000_000) + 300)
     assert len(await queue.pull("new_any", 1, 5.0)) == 1
 
