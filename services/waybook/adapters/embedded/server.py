@@ -35,7 +35,7 @@ class EmbeddedServer(ABC):
 
     The server inherits a lock on its folder and holds it as long as it lives. So two servers never work on one folder,
     and after its owner was killed it is found: a new owner takes it over when it answers and was started the same way,
-    else stops it and starts anew. Bound to no event loop.
+    else stops it and starts anew. Bound to no event loop. `wanted` is whether it was asked to run last.
     """
 
     name: ClassVar[str]
@@ -45,6 +45,7 @@ class EmbeddedServer(ABC):
         self.folder = folder
         self.log = folder / f"{self.name}.log"
         self.process: Process | None = None
+        self.wanted = False
         self._start_timeout_s = start_timeout_s
         self._lock = FileLock(folder / "lock")
         self._record_file = folder / "server.json"
@@ -63,6 +64,7 @@ class EmbeddedServer(ABC):
 
         Raises ServerStartFailed, AddressTaken, ProgramMissing, ServerTooOld, DataDirectoryUnusable.
         """
+        self.wanted = True
         if self.alive:
             return
         self._prepare_folder()
@@ -82,12 +84,14 @@ class EmbeddedServer(ABC):
 
     async def stop(self) -> None:
         """An orderly shutdown; SIGKILL when it takes too long."""
+        self.wanted = False
         if self.process is not None:
             await self.process.stop(*self._stop_steps)
             self._say("server_stopped", "stopped")
 
     async def kill(self) -> None:
         """SIGKILL, as a crash would end it."""
+        self.wanted = False
         if self.process is not None:
             await self.process.stop()
             self._say("server_killed", "killed")
