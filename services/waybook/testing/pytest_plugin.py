@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from waybook.adapters.embedded.data_directory import DataDirectory
 from waybook.testing import servers
 from waybook.testing.servers import NatsUnderTest, ServerUnderTest
 
@@ -22,7 +23,7 @@ def nats_server() -> Iterator[NatsUnderTest]:
     """The session's nats-server. Tests share it: leave it running, and ask for `clean_nats` to have it empty."""
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        yield runner.run(stack.enter_async_context(servers.nats_for_tests()))
+        yield runner.run(stack.enter_async_context(servers.shared_nats()))
         runner.run(stack.aclose())
 
 
@@ -31,7 +32,7 @@ def postgres() -> Iterator[ServerUnderTest]:
     """The session's PostgreSQL. Ask for `database_url` to have a database of your own."""
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        yield runner.run(stack.enter_async_context(servers.postgres_for_tests()))
+        yield runner.run(stack.enter_async_context(servers.shared_postgres()))
         runner.run(stack.aclose())
 
 
@@ -63,6 +64,16 @@ async def database_url(postgres: ServerUnderTest) -> AsyncIterator[str]:
     await postgres.start()
     async with servers.fresh_database(postgres.url) as url:
         yield url
+
+
+@pytest_asyncio.fixture
+async def data_directory() -> AsyncIterator[DataDirectory]:
+    """A data directory in which PostgreSQL can run also for root, which it cannot in `tmp_path`.
+
+    Servers that a killed process left running in it are stopped afterwards.
+    """
+    async with servers.directory_for_tests() as directory:
+        yield directory
 
 
 @pytest.fixture

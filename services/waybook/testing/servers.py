@@ -4,12 +4,14 @@ Plain functions for any test runner; `waybook.testing.pytest_plugin` makes pytes
 bound to no event loop: start a server in one and use it in the next.
 """
 
+import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -17,8 +19,14 @@ import asyncpg
 import nats
 from nats.js.errors import NotFoundError, ServiceUnavailableError
 
+from waybook.adapters.embedded.data_directory import DataDirectory
+from waybook.adapters.embedded.given import check_database, check_nats
 from waybook.adapters.embedded.nats_server import NatsServer
 from waybook.adapters.embedded.postgres import Postgres
+from waybook.events.errors import TerminalError
+
+if TYPE_CHECKING:
+    from waybook.testing.nats_container import NatsContainer
 
 
 class ServerUnderTest(Protocol):
@@ -48,7 +56,33 @@ class NatsUnderTest(ServerUnderTest, Protocol):
     """A nats-server under test."""
 
     @property
-    def monitor_url(self) -> str: ...
+    def monitor_url(self) -> str:
+        """Empty where it is not known."""
+        ...
+
+
+class GivenServer:
+    """A server that somebody else runs: it can be used, not stopped."""
+
+    def __init__(self, url: str, monitor_url: str = "") -> None:
+        self.url = url
+        self.monitor_url = monitor_url
+
+    async def start(self) -> None:
+        """It runs already."""
+
+    async def stop(self) -> None:
+        raise NotOurs
+
+    async def kill(self) -> None:
+        raise NotOurs
+
+    async def restart(self) -> None:
+        raise NotOurs
+
+
+class NotOurs(TerminalError):
+    """A server given by its address is not ours to stop; ask for `own_nats` or `own_postgres` instead."""
 
 
 def reachable_folder() -> Path:
@@ -59,10 +93,35 @@ def reachable_folder() -> Path:
 
 
 @asynccontextmanager
+async def shared_nats() -> AsyncIterator[NatsUnderTest]:
+    """The server at WAYBOOK_TEST_NATS_URL, else one as `nats_for_tests` makes it.
+
+    Tests delete all streams of that server, and none that stops it runs on it.
+    """
+    if url := os.environ.get("WAYBOOK_TEST_NATS_URL"):
+        await check_nats(url)
+        yield GivenServer(url, os.environ.get("WAYBOOK_TEST_NATS_MONITOR_URL", ""))
+    else:
+        async with nats_for_tests() as server:
+            yield server
+
+
+@asynccontextmanager
 async def nats_for_tests(
     *, sync_always: bool = True, max_store_bytes: int | None = None
 ) -> AsyncIterator[NatsUnderTest]:
-    """A nats-server of the test's own, empty at first and gone afterwards."""
+    """A nats-server of the test's own, empty at first and gone afterwards.
+
+    It runs in a container where an engine answers and has the image (WAYBOOK_TEST_NATS_IMAGE, by default nats:2.15),
+    else it is embedded. `sync_always` and `max_store_bytes` are those of NatsServer.
+    """
+    if container := await asyncio.to_thread(_container, sync_always, max_store_bytes):
+        try:
+            await container.start()
+            yield container
+        finally:
+            await container.remove()
+        return
     folder = reachable_folder()
     server = NatsServer(folder / "nats", sync_always=sync_always, max_store_bytes=max_store_bytes)
     try:
@@ -71,6 +130,17 @@ async def nats_for_tests(
     finally:
         await server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def shared_postgres() -> AsyncIterator[ServerUnderTest]:
+    """The server at WAYBOOK_TEST_DATABASE_URL, whose user may make databases, else an embedded one."""
+    if url := os.environ.get("WAYBOOK_TEST_DATABASE_URL"):
+        await check_database(url)
+        yield GivenServer(url)
+    else:
+        async with postgres_for_tests() as server:
+            yield server
 
 
 @asynccontextmanager
@@ -84,6 +154,18 @@ async def postgres_for_tests() -> AsyncIterator[ServerUnderTest]:
     finally:
         await server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def directory_for_tests() -> AsyncIterator[DataDirectory]:
+    """A new data directory; at the end servers that were left running in it are stopped, and it is removed."""
+    directory = DataDirectory(reachable_folder())
+    try:
+        yield directory
+    finally:
+        for server in (NatsServer(directory.nats_folder), Postgres(directory.postgres_folder)):
+            await server.end_left_behind()
+        shutil.rmtree(directory.path, ignore_errors=True)
 
 
 @asynccontextmanager
@@ -110,6 +192,17 @@ async def clear_streams(url: str) -> None:
             return
     finally:
         await connection.close()
+
+
+def _container(sync_always: bool, max_store_bytes: int | None) -> "NatsContainer | None":
+    try:
+        from waybook.testing import nats_container
+    except ImportError:  # testcontainers is not installed
+        return None
+    image = nats_container.image_name()
+    if not nats_container.image_is_here(image):
+        return None
+    return nats_container.NatsContainer(image, sync_always=sync_always, max_store_bytes=max_store_bytes)
 
 
 async def _execute(url: str, statement: str) -> None:

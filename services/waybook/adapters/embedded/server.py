@@ -101,6 +101,14 @@ class EmbeddedServer(ABC):
         await self.stop()
         await self.start()
 
+    async def end_left_behind(self) -> None:
+        """Stops a server that an earlier owner left running in the folder; nothing happens when there is none."""
+        if not self.folder.exists():
+            return
+        if not self._lock.acquire():
+            await self._end_holder()
+        self._lock.release()
+
     def pause(self) -> None:
         """SIGSTOP: it keeps its connections and answers nothing."""
         if self.process is not None:

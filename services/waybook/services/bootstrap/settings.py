@@ -1,0 +1,99 @@
+"""What is configured: WAYBOOK_* environment variables over an optional `waybook.toml`."""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec.structs import FieldInfo
+
+from waybook.adapters.embedded.data_directory import DataDirectory
+from waybook.adapters.embedded.servers import Given
+from waybook.events.errors import InvalidInput
+
+FILE = "waybook.toml"
+_PREFIX = "WAYBOOK_"
+
+Tenant = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,32}$")]
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings of a process. `slots` in the file is WAYBOOK_SLOTS in the environment, which wins."""
+
+    data_dir: str | None = None
+    """Folder of the embedded servers; a relative one in the file counts from the file."""
+    nats_url: str | None = None
+    """A real nats-server, or several of one cluster, separated by commas. Unset: embedded."""
+    nats_monitor_url: str | None = None
+    """Its monitoring address (http://HOST:8222), which proves `sync_interval: always`."""
+    database_url: str | None = None
+    """A real PostgreSQL (postgresql://USER@HOST/NAME). Unset: embedded."""
+    tenant: Tenant = "main"
+    mailbox: Annotated[str, msgspec.Meta(min_length=1)] = "inbox"
+    """Part of the identity of every mail that is taken in."""
+    ack_wait_s: Annotated[float, msgspec.Meta(ge=0.5, le=3600)] = 60.0
+    """Seconds after which the command of a worker that fell silent goes to another."""
+    slots: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 64
+    """Steps that one walker runs side by side."""
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> "Settings":
+        """Reads the file that WAYBOOK_CONFIG names, else `waybook.toml` in `folder` (the current one), then `environ`.
+
+        An empty variable counts as unset. Raises InvalidInput naming the variable, or the file and the key.
+        """
+        values = _from_file(environ, folder or Path.cwd())
+        for field in msgspec.structs.fields(cls):
+            name = _PREFIX + field.name.upper()
+            if text := environ.get(name):
+                values[field.name] = _convert(field, text, name, strict=False)
+        return cls(**values)
+
+    @property
+    def given(self) -> Given:
+        """The servers that need not be embedded."""
+        return Given(self.nats_url, self.nats_monitor_url, self.database_url)
+
+    def directory(self, given: str | Path | None = None) -> DataDirectory:
+        """The data directory; `given` (`--data-dir`) wins. Raises DataDirectoryUnusable."""
+        return DataDirectory.resolve(
+            given or self.data_dir, {k: v for k, v in os.environ.items() if k != "WAYBOOK_DATA_DIR"}
+        )
+
+
+def _from_file(environ: Mapping[str, str], folder: Path) -> dict[str, Any]:
+    named = environ.get("WAYBOOK_CONFIG")
+    path = Path(named) if named else folder / FILE
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        if named:
+            raise InvalidInput(f"WAYBOOK_CONFIG names {named}, and there is no such file") from error
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path} is no valid TOML: {error}") from error
+    fields = {field.name: field for field in msgspec.structs.fields(Settings)}
+    for key in table:
+        if key not in fields:
+            raise InvalidInput(f"{path}: there is no setting `{key}`{_suggestion(key, fields)}")
+    values = {key: _convert(fields[key], value, f"{path}: `{key}`", strict=True) for key, value in table.items()}
+    if "data_dir" in values:
+        values["data_dir"] = str(path.absolute().parent / Path(values["data_dir"]).expanduser())
+    return values
+
+
+def _convert(field: FieldInfo, value: object, where: str, *, strict: bool) -> Any:
+    try:
+        return msgspec.convert(value, field.type, strict=strict)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{where} cannot be {value!r}: {error}") from error
+
+
+def _suggestion(key: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(sorted(known))}"
