@@ -33,11 +33,12 @@ class NatsServer(EmbeddedServer):
     default (a sync every 2 minutes) and is for measurements only. `max_store_bytes` limits what all streams may take
     on disk, by default three quarters of what is free. `port` and `monitor_port` are chosen when None, the ones of
     the folder's last server if they are free. The largest message is the server's own default, 1 MiB, so that what
-    works here works on a server that nobody tuned. `start_timeout_s` is long because a large store is read at start.
+    works here works on a server that nobody tuned. `start_timeout_s` is long because a large store is read at start;
+    after `stop_timeout_s` an orderly end is given up and it is killed.
     """
 
     name: ClassVar[str] = "nats-server"
-    _stop_steps: ClassVar[tuple[tuple[int, float], ...]] = ((signal.SIGTERM, 15.0),)
+    _complaints: ClassVar[tuple[str, ...]] = ("[FTL]", "[ERR]", "nats-server: ")
 
     def __init__(
         self,
@@ -48,8 +49,9 @@ class NatsServer(EmbeddedServer):
         port: int | None = None,
         monitor_port: int | None = None,
         start_timeout_s: float = 60.0,
+        stop_timeout_s: float = 15.0,
     ) -> None:
-        super().__init__(folder, start_timeout_s=start_timeout_s)
+        super().__init__(folder, [(signal.SIGTERM, stop_timeout_s)], start_timeout_s=start_timeout_s)
         self._sync_always = sync_always
         self._max_store_bytes = max_store_bytes
         self._fixed = (port, monitor_port)

@@ -35,10 +35,12 @@ class Postgres(EmbeddedServer):
     """
 
     name: ClassVar[str] = "postgres"
-    _stop_steps: ClassVar[tuple[tuple[int, float], ...]] = ((_FAST, 20.0), (_IMMEDIATE, 5.0))
+    _complaints: ClassVar[tuple[str, ...]] = ()  # it says little at its start, and the reason in lines of all levels
 
-    def __init__(self, folder: Path, *, durable: bool = True, start_timeout_s: float = 60.0) -> None:
-        super().__init__(folder, start_timeout_s=start_timeout_s)
+    def __init__(
+        self, folder: Path, *, durable: bool = True, start_timeout_s: float = 60.0, stop_timeout_s: float = 20.0
+    ) -> None:
+        super().__init__(folder, [(_FAST, stop_timeout_s), (_IMMEDIATE, 5.0)], start_timeout_s=start_timeout_s)
         self._data = folder / "data"
         self._durable = durable
         self._user: User | None = None

@@ -5,6 +5,7 @@ import logging
 import signal
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -35,17 +36,20 @@ class EmbeddedServer(ABC):
 
     The server inherits a lock on its folder and holds it as long as it lives. So two servers never work on one folder,
     and after its owner was killed it is found: a new owner takes it over when it answers and was started the same way,
-    else stops it and starts anew. Bound to no event loop. `wanted` is whether it was asked to run last.
+    else stops it and starts anew. Bound to no event loop. `wanted` is whether it was asked to run last. `stop_steps` are
+    the signals of an orderly end, each with the seconds to wait for it. `_complaints` mark the lines of its log that
+    say why it failed.
     """
 
     name: ClassVar[str]
-    _stop_steps: ClassVar[tuple[tuple[int, float], ...]]
+    _complaints: ClassVar[tuple[str, ...]]
 
-    def __init__(self, folder: Path, *, start_timeout_s: float) -> None:
+    def __init__(self, folder: Path, stop_steps: Sequence[tuple[int, float]], *, start_timeout_s: float) -> None:
         self.folder = folder
         self.log = folder / f"{self.name}.log"
         self.process: Process | None = None
         self.wanted = False
+        self._stop_steps = stop_steps
         self._start_timeout_s = start_timeout_s
         self._lock = FileLock(folder / "lock")
         self._record_file = folder / "server.json"
@@ -175,9 +179,10 @@ class EmbeddedServer(ABC):
             self.log.replace(self.log.with_suffix(".log.1"))
 
     def _failed(self, why: str, since: int) -> ServerStartFailed:
-        """The error of a start, with what the log says from byte `since` on."""
-        lines = self._log_since(since).strip().splitlines()[-_TAIL_LINES:]
-        said = "".join(f"\n    {line}" for line in lines) or " nothing"
+        """The error of a start, with what the log says from byte `since` on: its complaints, else its end."""
+        lines = self._log_since(since).strip().splitlines()
+        complaints = [line for line in lines if any(mark in line for mark in self._complaints)]
+        said = "".join(f"\n    {line}" for line in (complaints or lines)[-_TAIL_LINES:]) or " nothing"
         return ServerStartFailed(f"{self.name} did not start: {why}. Its log, {self.log}, says:{said}")
 
     def _log_since(self, since: int) -> str:
