@@ -28,6 +28,15 @@ def nats_server() -> Iterator[NatsUnderTest]:
 
 
 @pytest.fixture(scope="session")
+def postgres_template() -> Iterator[Path]:
+    """What `own_postgres` and `data_directory` copy instead of making it anew."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        yield runner.run(stack.enter_async_context(servers.postgres_template()))
+        runner.run(stack.aclose())
+
+
+@pytest.fixture(scope="session")
 def postgres() -> Iterator[ServerUnderTest]:
     """The session's PostgreSQL. Ask for `database_url` to have a database of your own."""
     with asyncio.Runner() as runner:
@@ -52,9 +61,9 @@ async def own_nats() -> AsyncIterator[NatsUnderTest]:
 
 
 @pytest_asyncio.fixture
-async def own_postgres() -> AsyncIterator[ServerUnderTest]:
-    """A PostgreSQL of this test's own (about two seconds), for tests that stop or kill it."""
-    async with servers.postgres_for_tests() as server:
+async def own_postgres(postgres_template: Path) -> AsyncIterator[ServerUnderTest]:
+    """A PostgreSQL of this test's own, for tests that stop or kill it."""
+    async with servers.postgres_for_tests(postgres_template) as server:
         yield server
 
 
@@ -67,12 +76,12 @@ async def database_url(postgres: ServerUnderTest) -> AsyncIterator[str]:
 
 
 @pytest_asyncio.fixture
-async def data_directory() -> AsyncIterator[DataDirectory]:
+async def data_directory(postgres_template: Path) -> AsyncIterator[DataDirectory]:
     """A data directory in which PostgreSQL can run also for root, which it cannot in `tmp_path`.
 
     Servers that a killed process left running in it are stopped afterwards.
     """
-    async with servers.directory_for_tests() as directory:
+    async with servers.directory_for_tests(postgres_template) as directory:
         yield directory
 
 

@@ -87,7 +87,7 @@ class NotOurs(TerminalError):
 
 def reachable_folder() -> Path:
     """A new temporary folder in which PostgreSQL can run also for root, which pytest's `tmp_path` is not."""
-    folder = Path(tempfile.mkdtemp(prefix="waybook-test-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"waybook-test-{os.getpid()}-"))
     folder.chmod(0o711)
     return folder
 
@@ -133,6 +133,20 @@ async def nats_for_tests(
 
 
 @asynccontextmanager
+async def postgres_template() -> AsyncIterator[Path]:
+    """The folder of a PostgreSQL that never ran, to be copied: making one takes a second, copying it a tenth."""
+    folder = reachable_folder()
+    server = Postgres(folder / "postgres", durable=False)
+    try:
+        await server.start()
+        await server.stop()
+        yield server.folder
+    finally:
+        await server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
 async def shared_postgres() -> AsyncIterator[ServerUnderTest]:
     """The server at WAYBOOK_TEST_DATABASE_URL, whose user may make databases, else an embedded one."""
     if url := os.environ.get("WAYBOOK_TEST_DATABASE_URL"):
@@ -144,9 +158,13 @@ async def shared_postgres() -> AsyncIterator[ServerUnderTest]:
 
 
 @asynccontextmanager
-async def postgres_for_tests() -> AsyncIterator[ServerUnderTest]:
-    """A PostgreSQL of the test's own, gone afterwards. It survives a kill; only the machine must not crash."""
+async def postgres_for_tests(template: Path | None = None) -> AsyncIterator[ServerUnderTest]:
+    """A PostgreSQL of the test's own, gone afterwards. It survives a kill; only the machine must not crash.
+
+    `template` is what `postgres_template` gives, and saves a second.
+    """
     folder = reachable_folder()
+    _copy_postgres(template, folder / "postgres")
     server = Postgres(folder / "postgres", durable=False)
     try:
         await server.start()
@@ -157,9 +175,13 @@ async def postgres_for_tests() -> AsyncIterator[ServerUnderTest]:
 
 
 @asynccontextmanager
-async def directory_for_tests() -> AsyncIterator[DataDirectory]:
-    """A new data directory; at the end servers that were left running in it are stopped, and it is removed."""
+async def directory_for_tests(template: Path | None = None) -> AsyncIterator[DataDirectory]:
+    """A new data directory; at the end servers that were left running in it are stopped, and it is removed.
+
+    `template` is what `postgres_template` gives, and saves the first start a second.
+    """
     directory = DataDirectory(reachable_folder())
+    _copy_postgres(template, directory.postgres_folder)
     try:
         yield directory
     finally:
@@ -192,6 +214,18 @@ async def clear_streams(url: str) -> None:
             return
     finally:
         await connection.close()
+
+
+def _copy_postgres(template: Path | None, target: Path) -> None:
+    """Copies the data with its owner, who is not the own user for root."""
+    if template is None:
+        return
+    target.mkdir(mode=0o700)
+    shutil.copytree(template / "data", target / "data")
+    owner = template.stat()
+    if owner.st_uid != os.geteuid():
+        for path in (target, *target.rglob("*")):
+            os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def _container(sync_always: bool, max_store_bytes: int | None) -> "NatsContainer | None":

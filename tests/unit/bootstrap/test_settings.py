@@ -1,0 +1,69 @@
+"""Settings: where they come from, and what a wrong one says."""
+
+from pathlib import Path
+
+import pytest
+
+from waybook.adapters.embedded import Given
+from waybook.events.errors import InvalidInput
+from waybook.services.bootstrap.settings import Settings
+
+
+def _file(folder: Path, text: str) -> Path:
+    path = folder / "waybook.toml"
+    path.write_text(text)
+    return path
+
+
+def test_without_file_and_variables_everything_is_embedded_and_has_its_default(tmp_path: Path) -> None:
+    settings = Settings.load({}, tmp_path)
+    assert settings == Settings()
+    assert settings.given == Given()
+    assert (settings.tenant, settings.mailbox, settings.ack_wait_s, settings.slots) == ("main", "inbox", 60.0, 64)
+
+
+def test_a_variable_outranks_the_file_and_an_empty_one_counts_for_nothing(tmp_path: Path) -> None:
+    _file(tmp_path, 'slots = 8\nack_wait_s = 5\ntenant = "file"\nnats_url = "nats://file"')
+    environ = {"WAYBOOK_SLOTS": "16", "WAYBOOK_TENANT": "", "WAYBOOK_NATS_URL": "nats://variable", "OTHER": "x"}
+    settings = Settings.load(environ, tmp_path)
+    assert (settings.slots, settings.ack_wait_s, settings.tenant) == (16, 5.0, "file")
+    assert settings.given == Given(nats_url="nats://variable")
+
+
+def test_the_file_can_be_elsewhere_and_its_relative_folder_counts_from_it(tmp_path: Path) -> None:
+    path = _file(tmp_path, 'data_dir = "data"')
+    settings = Settings.load({"WAYBOOK_CONFIG": str(path)}, Path("/"))
+    assert settings.directory().path == tmp_path / "data"
+    assert settings.directory("/given").path == Path("/given")
+    assert Settings.load({"WAYBOOK_CONFIG": str(path), "WAYBOOK_DATA_DIR": "/v"}).directory().path == Path("/v")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("slot = 8", r"waybook\.toml: there is no setting `slot`; did you mean `slots`\?"),
+        ("zzz = 8", r"there is no setting `zzz`; there are ack_wait_s, data_dir"),
+        ('slots = "8"', r"waybook\.toml: `slots` cannot be '8'"),
+        ("slots = 0", r"`slots` cannot be 0"),
+        ("nats_url = 4222", r"`nats_url` cannot be 4222"),
+        ('tenant = "a.b"', r"`tenant` cannot be 'a\.b'"),
+        ("slots = =", r"waybook\.toml is no valid TOML: .*line 1"),
+    ],
+)
+def test_a_wrong_file_names_itself_and_the_key(tmp_path: Path, text: str, said: str) -> None:
+    _file(tmp_path, text)
+    with pytest.raises(InvalidInput, match=said):
+        Settings.load({}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("WAYBOOK_SLOTS", "many"), ("WAYBOOK_ACK_WAIT_S", "0"), ("WAYBOOK_TENANT", "a b")]
+)
+def test_a_wrong_variable_is_named_with_its_value(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(InvalidInput, match=f"{name} cannot be '{value}'"):
+        Settings.load({name: value}, tmp_path)
+
+
+def test_a_file_that_is_named_and_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"WAYBOOK_CONFIG names .*nowhere\.toml"):
+        Settings.load({"WAYBOOK_CONFIG": str(tmp_path / "nowhere.toml")})
