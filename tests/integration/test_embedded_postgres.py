@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
@@ -161,7 +162,7 @@ async def test_a_path_too_long_for_a_socket_works_and_one_with_blanks_and_other_
     await server.start()
     assert await _ask(server.url, "SELECT 1") == 1
     await server.stop()
-    shutil.rmtree(server._socket_folder)
+    shutil.rmtree(parse_qs(urlsplit(server.url).query)["host"][0])
 
 
 @as_root

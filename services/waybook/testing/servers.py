@@ -185,9 +185,14 @@ async def directory_for_tests(template: Path | None = None) -> AsyncIterator[Dat
     try:
         yield directory
     finally:
-        for server in (NatsServer(directory.nats_folder), Postgres(directory.postgres_folder)):
-            await server.end_left_behind()
+        await end_servers(directory)
         shutil.rmtree(directory.path, ignore_errors=True)
+
+
+async def end_servers(directory: DataDirectory) -> None:
+    """Stops the servers that a killed owner left running in the directory."""
+    for server in (NatsServer(directory.nats_folder), Postgres(directory.postgres_folder)):
+        await server.end_left_behind()
 
 
 @asynccontextmanager
