@@ -52,8 +52,8 @@ async def _ask(url: str, question: str) -> object:
         await connection.close()
 
 
-async def test_it_is_durable_and_reached_by_its_owner_through_a_socket_alone(reachable_folder: Path) -> None:
-    server = Postgres(reachable_folder / "postgres")
+async def test_it_is_durable_and_reached_by_its_owner_through_a_socket_alone(shared_folder: Path) -> None:
+    server = Postgres(shared_folder)
     await server.start()
     assert await _ask(server.url, "SHOW fsync") == "on"
     assert await _ask(server.url, "SHOW synchronous_commit") == "on"

@@ -71,19 +71,25 @@ class EmbeddedServer(ABC):
         self.wanted = True
         if self.alive:
             return
-        self._prepare_folder()
-        if await self._taken_over():
-            return
+        try:
+            self._prepare_folder()
+            if not await self._taken_over():
+                await self._start_anew()
+        except OSError as error:  # a full disk, most of all
+            raise ServerStartFailed(f"{self.name} did not start: {error}") from error
+
+    async def _start_anew(self) -> None:
+        """The lock is held here, and is the server's alone afterwards."""
         try:
             self._shorten_log()
             await self._launch()
+            self._write_record()
         except BaseException:  # also when cancelled: nothing half started may stay
             if self.process is not None:
                 await self.process.stop(*self._stop_steps)
             raise
         finally:
             self._lock.release()
-        self._write_record()
         self._say("server_started", "started")
 
     async def stop(self) -> None:
