@@ -19,6 +19,8 @@ def resume(recorder: Recorder, delivered: Delivered) -> Outcome:
         return Nothing("applied")
     if any(a.claim > delivered.claim for a in mine):
         return Nothing("superseded")
+    if any(_is_elsewhere(recorder, delivered, a) for a in mine):
+        return Nothing("elsewhere")
     older = [a for a in mine if a.claim < delivered.claim or a.status == "released"]
     if not older:
         return Nothing("held")
@@ -30,6 +32,16 @@ def resume(recorder: Recorder, delivered: Delivered) -> Outcome:
         if action.id not in kept:
             _next_attempt(recorder, action, holder)
     return Accepted()
+
+
+def _is_elsewhere(recorder: Recorder, delivered: Delivered, action: Action) -> bool:
+    """Whether the action began under another message with this command, which COMMANDS still holds.
+
+    A command stands in COMMANDS twice while it is moved to another lane, or when a client sent it again. Its
+    sequence alone does not say that the earlier holder was lost.
+    """
+    sequence = action.claim.sequence
+    return sequence not in (delivered.claim.sequence, *recorder.world.gone)
 
 
 def _runs_here(recorder: Recorder, delivered: Delivered, action: Action) -> bool:

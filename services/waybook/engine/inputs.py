@@ -146,7 +146,8 @@ class Nothing(msgspec.Struct, frozen=True):
     """There is nothing to do.
 
     Reasons: `applied` (the command's effect is stored), `already_there` (the run exists), `held` (this very
-    claim runs it), `superseded` (a later delivery holds it: stay silent), `nothing_due`, `resolved`, `unknown_timer`.
+    claim runs it), `superseded` (a later delivery holds it: stay silent), `elsewhere` (another message with the same
+    command holds it: wait), `nothing_due`, `resolved`, `unknown_timer`.
     """
 
     reason: str

@@ -2,25 +2,28 @@
 
 Pure: the walker and the model that is tested against thousands of interleavings share this code. A process
 that walks a run keeps, for each command, the claim of the newest delivery it has of it (`held`), and the
-actions whose body runs here or whose result still waits here to be decided (`here`). It does four things:
+actions whose body runs here or whose result still waits here to be decided (`here`). It does six things:
 
+0. A delivery that `is_expired` is dropped before every try to decide it.
 1. A delivery of a command that it already holds is decided as `Delivered(..., held=<the claim held>)`; the newer
    claim and handle then take the place of the older, whose handle is dropped without a word.
-2. After every commit and every reload it does what `reconcile` says: starts bodies, cancels bodies.
-3. Then `settle` says, for every delivery decided and for every one held, what becomes of it.
-4. At a graceful stop it cancels its bodies, decides `Released`, and does what `give_back` says.
+2. It asks COMMANDS for the sequences that `questions` names and gives those that are gone to the decision.
+3. After every commit and every reload it does what `reconcile` says: starts bodies, cancels bodies.
+4. Then `settle` says, for every delivery decided and for every one held, what becomes of it.
+5. At a graceful stop it cancels its bodies, decides `Released`, and does what `give_back` says.
 
 Before a decision that appended nothing is acted on, its run must be confirmed by the leader (DESIGN 3). A
 delivery whose heartbeat broke (the last one that surely reached the server is older than ack_wait) may be in
 other hands: `broken`. Its bodies go on, since their results are fenced, but it is never given back, and it
-answers nothing on a decision that appended nothing.
+answers nothing on a decision that appended nothing. While the outcome of an append is unknown, nothing else is
+decided, reconciled or settled for the run: the same inputs are decided again on the run read anew.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from waybook.engine.inputs import Accepted, Nothing, Outcome, Refused
+from waybook.engine.inputs import Accepted, Continue, Delivered, Input, Nothing, Outcome, Refused
 from waybook.engine.run import Action, Run
 from waybook.events.engine import Claim
 
@@ -82,6 +85,36 @@ def reconcile(run: Run | None, held: Mapping[str, Claim], here: Collection[str])
     return Work(start, tuple(a for a in here if a not in mine))
 
 
+def questions(run: Run | None, inputs: Sequence[Input], here: Collection[str]) -> frozenset[int]:
+    """Sequences of commands that COMMANDS has to be asked for before `inputs` are decided (`World.gone`).
+
+    For `continue` those of all open actions that do not run here; for a command that stands in COMMANDS more than
+    once (moved to another lane, or sent again) those under which its actions began.
+    """
+    if run is None or not run.open:
+        return frozenset()
+    asked: set[int] = set()
+    for one in inputs:
+        if not isinstance(one, Delivered):
+            continue
+        for action in run.open_actions():
+            moved = action.command == one.command.id and action.claim.sequence != one.claim.sequence
+            if moved or (isinstance(one.body, Continue) and action.id not in here):
+                asked.add(action.claim.sequence)
+    return frozenset(asked)
+
+
+def is_expired(run: Run | None, command: str, claim: Claim, *, broken: bool) -> bool:
+    """Whether a delivery is to be dropped undecided and in silence: its lease lapsed while it waited here.
+
+    A newer delivery may be in a live worker's hands, and taking actions over would take them from it. A delivery
+    that already holds actions (an append of unknown outcome was stored) is decided all the same.
+    """
+    if not broken:
+        return False
+    return run is None or not any(a.command == command and a.claim == claim for a in run.open_actions())
+
+
 def settle(
     run: Run | None,
     command: str,
@@ -98,7 +131,7 @@ def settle(
     delivery that was just decided, None for one that is held and whose actions' results were. `waited_ms` counts
     from the command's receipt.
     """
-    if _not_yet(outcome) and waited_ms < patience_ms:
+    if outcome == Nothing("elsewhere") or (_not_yet(outcome) and waited_ms < patience_ms):
         return Again()
     if outcome in (Nothing("superseded"), Nothing("unknown_timer")):
         return Silent()

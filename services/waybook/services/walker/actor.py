@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,7 +13,6 @@ from waybook.agents.definition import AgentDefinition
 from waybook.engine.inputs import (
     Accepted,
     Completed,
-    Continue,
     Delivered,
     Failed,
     Input,
@@ -24,7 +23,7 @@ from waybook.engine.inputs import (
     Start,
     World,
 )
-from waybook.engine.lease import Ack, Bury, GiveBack, Silent, give_back, reconcile, settle
+from waybook.engine.lease import Ack, Bury, GiveBack, Silent, give_back, questions, reconcile, settle
 from waybook.engine.ports import AppendConflict, CommitTooLarge, Delivery, PortError
 from waybook.engine.run import Action, Run
 from waybook.events.command import StartPayload
@@ -55,7 +54,7 @@ class Office(Protocol):
     executor: Executor
 
     def free_slots(self) -> int: ...
-    async def gone(self, actions: Sequence[Action]) -> frozenset[int]: ...
+    async def gone(self, sequences: Collection[int]) -> frozenset[int]: ...
     def hold(self, delivery: Delivery, until: int) -> None: ...
     async def settle(self, item: Item, key: RunKey, outcome: Outcome, run: Run | None) -> None: ...
     async def finish(self, delivery: Delivery) -> None: ...
@@ -175,10 +174,8 @@ class RunActor:
 
     async def _world(self, inputs: Sequence[Input]) -> World:
         free = max(1, self._office.free_slots())
-        if self._run is None or not any(isinstance(i, Delivered) and isinstance(i.body, Continue) for i in inputs):
-            return World(free_slots=free)
-        foreign = [a for a in self._run.open_actions() if a.id not in self._tasks]
-        return World(free_slots=free, gone=await self._office.gone(foreign))
+        asked = questions(self._run, inputs, self._tasks)
+        return World(free_slots=free, gone=await self._office.gone(asked) if asked else frozenset())
 
     async def _afterwards(self, batch: list[Item], committed: Committed) -> None:
         """After the commit: start what began, stop what is no longer open, answer, settle the deliveries."""

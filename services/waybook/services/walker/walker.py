@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +22,7 @@ from waybook.engine.ports import (
     Replies,
     StateLog,
 )
-from waybook.engine.run import Action, Run
+from waybook.engine.run import Run
 from waybook.events.codec import Codec
 from waybook.events.command import Answer, Command, StartPayload
 from waybook.events.engine import ThreadJoined
@@ -231,9 +231,8 @@ class Walker:
         """Executions that may begin now; a command's own next step always may."""
         return max(1, self._options.slots - sum(self._taken.values()))
 
-    async def gone(self, actions: Sequence[Action]) -> frozenset[int]:
-        """Claim sequences of these actions whose commands COMMANDS no longer holds."""
-        sequences = {a.claim.sequence for a in actions}
+    async def gone(self, sequences: Collection[int]) -> frozenset[int]:
+        """Those of `sequences` at which COMMANDS holds nothing any more."""
         held = await asyncio.gather(*(self._ports.commands.holds(s) for s in sequences))
         return frozenset(s for s, still in zip(sequences, held, strict=True) if not still)
 
@@ -270,7 +269,7 @@ class Walker:
         if isinstance(outcome, Refused):
             await self._settle_refusal(item, key, command, outcome)
             return
-        if outcome.reason in ("superseded", "unknown_timer"):
+        if outcome.reason in ("superseded", "elsewhere", "unknown_timer"):
             self.forget(delivery)
         elif outcome.reason != "held":
             await self._answer(delivery, _answer(key, command, run, ok=True, already=True, reason=outcome.reason))
