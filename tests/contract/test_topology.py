@@ -14,7 +14,7 @@ from nats.aio.client import Client
 
 from waybook.adapters.embedded import programs, server_version
 from waybook.adapters.embedded.free_port import free_port
-from waybook.adapters.nats.topology import NeedsPerson, Topology, apply, check, load_topology, plan, recreate_consumers
+from waybook.adapters.nats.topology import NeedsPerson, Topology, apply, check, load_topology, plan
 from waybook.engine.ports import PortMisconfigured, PortUnavailable
 from waybook.testing.servers import NatsUnderTest, nats_for_tests
 
@@ -309,16 +309,3 @@ async def test_parameters_reach_the_server(nc: Client, topology: Topology) -> No
     assert (await api(nc, "STREAM.INFO.STATE_g1_00"))["config"]["max_bytes"] == 1 << 20
     with pytest.raises(PortMisconfigured, match="replicas > 1 not supported"):
         await apply(nc, topology.with_parameters(replicas=3))
-
-
-async def test_recreated_consumers_bring_outstanding_commands_back(nc: Client, topology: Topology) -> None:
-    """What a dead process held is delivered at once, as a first delivery."""
-    await apply(nc, topology)
-    js = nc.jetstream()
-    await js.publish("cmd.new.any.cli.t.a.r.start", b"{}")
-    held = await (await js.pull_subscribe_bind("new_any", "COMMANDS")).fetch(1, timeout=5)
-    await recreate_consumers(nc, topology, "COMMANDS")
-    again = await (await js.pull_subscribe_bind("new_any", "COMMANDS")).fetch(1, timeout=5)
-    assert held[0].metadata.sequence.stream == again[0].metadata.sequence.stream
-    assert again[0].metadata.num_delivered == 1
-    assert (await check(nc, topology)).findings == ()

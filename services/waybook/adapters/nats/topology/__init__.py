@@ -3,7 +3,7 @@
 Every role starts with `load_topology`, then `apply` (the owner of an embedded server) or `check` (a deployment).
 """
 
-from waybook.adapters.nats.topology.applying import apply, recreate_consumers
+from waybook.adapters.nats.topology.applying import apply
 from waybook.adapters.nats.topology.checking import check
 from waybook.adapters.nats.topology.declaration import Consumer, Stream, Topology
 from waybook.adapters.nats.topology.durability import SyncProof, prove_sync
@@ -28,5 +28,4 @@ __all__ = [
     "load_topology",
     "plan",
     "prove_sync",
-    "recreate_consumers",
 ]

@@ -8,8 +8,7 @@ from nats.aio.client import Client
 from waybook.adapters.nats.topology.declaration import Topology
 from waybook.adapters.nats.topology.errors import NeedsPerson
 from waybook.adapters.nats.topology.planning import Change, Plan, plan
-from waybook.adapters.nats.topology.server import delete_consumer, put_consumer, put_stream, require_version
-from waybook.adapters.nats.topology.settings import declared_consumers
+from waybook.adapters.nats.topology.server import put_consumer, put_stream
 
 _log = logging.getLogger(__name__)
 
@@ -36,19 +35,6 @@ async def apply(nc: Client, topology: Topology) -> Plan:
             extra={"action": "topology_applied", "topology": change.name, "fields": fields},
         )
     return done
-
-
-async def recreate_consumers(nc: Client, topology: Topology, stream: str) -> None:
-    """Deletes and creates the declared consumers of a stream, so that what a dead process held comes back at once.
-
-    Only for the owner of a server that nobody else reads from: every outstanding delivery loses its lease.
-    Raises PortUnavailable and PortMisconfigured.
-    """
-    require_version(nc)
-    for (stream_name, name), settings in declared_consumers(topology).items():
-        if stream_name == stream:
-            await delete_consumer(nc, stream, name)
-            await put_consumer(nc, stream, name, settings, exists=False)
 
 
 async def _put(nc: Client, change: Change) -> None:

@@ -50,7 +50,9 @@ def _setting_findings(plan: Plan) -> Iterator[Finding]:
     for change in plan.changes:
         if change.action == "create":
             kind = "stream" if change.consumer is None else "consumer"
-            yield Finding(change.name, "presence", "there", "missing", f"the {kind} is missing; waybook streams apply")
+            yield Finding(
+                change.name, "presence", "there", "missing", f"no such {kind}; `waybook streams apply` makes it"
+            )
         for d in change.differences:
             yield Finding(change.name, d.field, show(d.field, d.declared), show(d.field, d.stored), d.breaks)
 

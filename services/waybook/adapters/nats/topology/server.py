@@ -9,21 +9,14 @@ import nats.errors
 from nats.aio.client import Client
 
 from waybook.adapters.embedded.server_version import check_server_version
+from waybook.adapters.nats.errors import NO_CONSUMER, NO_STREAM, ApiError
 from waybook.adapters.nats.topology.settings import Settings
 from waybook.engine.ports import PortMisconfigured, PortUnavailable
 
 _log = logging.getLogger(__name__)
 API_LEVEL = "5"  # nats-server 2.15 (ADR-44): an older server refuses instead of leaving settings out
 TIMEOUT_S = 5.0
-_NOT_FOUND = frozenset({10014, 10059})  # consumer, stream
-
-
-class ApiError(msgspec.Struct, frozen=True):
-    """The error part of an answer."""
-
-    code: int
-    err_code: int = 0
-    description: str = ""
+_NOT_FOUND = NO_CONSUMER | NO_STREAM
 
 
 class StreamState(msgspec.Struct, frozen=True):
@@ -113,7 +106,7 @@ async def request(nc: Client, call: str, body: object = None) -> Stored:
     refusal = stored.error
     if refusal is None or refusal.err_code in _NOT_FOUND:
         return stored
-    text = f"{call}: {refusal.description} ({refusal.err_code})"
+    text = f"{call}: {refusal}"
     raise PortUnavailable(text) if refusal.code == 503 else PortMisconfigured(text)
 
 
@@ -142,9 +135,4 @@ async def put_consumer(nc: Client, stream: str, name: str, settings: Settings, *
     action = "update" if exists else "create"
     stored = await request(nc, call, {"stream_name": stream, "config": config, "action": action})
     if stored.error:
-        raise PortMisconfigured(f"{call}: {stored.error.description} ({stored.error.err_code})")
-
-
-async def delete_consumer(nc: Client, stream: str, name: str) -> None:
-    """Deletes a consumer; nothing happens when there is none."""
-    await request(nc, f"CONSUMER.DELETE.{stream}.{name}")
+        raise PortMisconfigured(f"{call}: {stored.error}")
