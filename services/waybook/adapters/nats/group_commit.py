@@ -80,8 +80,9 @@ class GroupCommit:
         self._waiting: deque[Member] = deque()
         self._singles = 0  # under way
         self._batches = 0  # under way
+        self._members = 0  # in the batches under way
         self._batch_allowed = True
-        self._batch_count = 0
+        self.batches = 0  # sent since the start
         self._batch_prefix = connection.token.encode() + b"-g"
         self._pumping = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,9 +96,14 @@ class GroupCommit:
         if not self._pumping:
             self._pumping = True
             loop.call_soon(self._pump)
-        elif len(self._waiting) >= self._settings.eager and self._batches < self._settings.open_batches:
+        elif self._may_batch():
             self._pump()
         return member.future
+
+    def _may_batch(self) -> bool:
+        """Whether so many wait that another batch pays: each has its price, and the ones under way grow the next."""
+        settings = self._settings
+        return len(self._waiting) >= max(settings.eager, self._members) and self._batches < settings.open_batches
 
     def _kick(self) -> None:
         if self._waiting and not self._pumping:
@@ -117,10 +123,9 @@ class GroupCommit:
         settings = self._settings
         while self._waiting and self._connection.connected:
             count = len(self._waiting)
-            busy = self._batches > 0 or self._singles > 0
             if not self._batch_allowed or (self._batches == 0 and self._singles + count < settings.least):
                 self._send_singly(self._take(settings.most))
-            elif busy and (count < settings.eager or self._batches >= settings.open_batches):
+            elif (self._batches or self._singles) and not self._may_batch():
                 return
             else:
                 members = self._take(settings.most)
@@ -192,8 +197,9 @@ class GroupCommit:
             self._waiting.extendleft(reversed(members))
             return
         self._batches += 1
-        self._batch_count += 1
-        batch = self._batch_prefix + b"%d" % self._batch_count
+        self._members += len(members)
+        self.batches += 1
+        batch = self._batch_prefix + b"%d" % self.batches
         reply = self._connection.expect(members[0].draft.subject, lambda a: on_answer(a), many=True)
 
         def on_answer(answer: Reply | Lost) -> None:
@@ -215,6 +221,7 @@ class GroupCommit:
 
     def _on_batch(self, members: list[Member], refusals: int, answer: Reply | Lost) -> None:
         self._batches -= 1
+        self._members -= len(members)
         ack = read_ack(answer)
         if ack.error is None and ack.count == len(members):
             first = ack.seq - ack.count + 1

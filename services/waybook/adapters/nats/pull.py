@@ -49,6 +49,7 @@ class Puller:
         self._missing = 0
         self._end: asyncio.Future[int] | None = None
         self._heard = 0.0
+        self._silence_s = 0.0
         self.deleted = False  # the consumer, since `forget`
         connection.watch(self._on_connection)
 
@@ -87,7 +88,8 @@ class Puller:
         self._connection.send(publish_frame(self._next, reply, msgspec.json.encode(body)))
         self._heard = self._loop.time()
         self._end = self._loop.create_future()
-        watchdog = self._loop.create_task(self._watch(self._end, 2.5 * heartbeat_s + 0.2))
+        self._silence_s = 2.5 * heartbeat_s + 0.2
+        watchdog = self._loop.call_later(self._silence_s, self._watch, self._end)
         try:
             end = await self._end
         finally:
@@ -102,12 +104,15 @@ class Puller:
                 raise PortMisconfigured(f"consumer {self._name} refuses to be pulled ({end})")
         return end
 
-    async def _watch(self, end: asyncio.Future[int], silence_s: float) -> None:
+    def _watch(self, end: asyncio.Future[int]) -> None:
         """A pull that the server lost (a restart, another leader) is seen by its missing heartbeats."""
-        while not end.done():
-            await asyncio.sleep(max(0.01, self._heard + silence_s - self._loop.time()))
-            if self._loop.time() >= self._heard + silence_s:
-                self._finish(_SILENT)
+        if end is not self._end or end.done():
+            return
+        left = self._heard + self._silence_s - self._loop.time()
+        if left <= 0:
+            self._finish(_SILENT)
+        else:
+            self._loop.call_later(left, self._watch, end)
 
     def _fresh(self, batch: int) -> list[Raw]:
         oldest = self._loop.time() - self._fresh_s

@@ -30,6 +30,11 @@ class NatsStateLog:
         """Name of the stream."""
         return self._stream
 
+    @property
+    def batches(self) -> int:
+        """Atomic batches sent since the start."""
+        return self._commits.batches
+
     async def append(self, draft: Draft, *, tries: int | None = None) -> int:
         """See StateLog. With `tries` it also gives up when so many request timeouts have passed."""
         check_size(draft)
