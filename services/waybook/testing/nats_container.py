@@ -92,6 +92,14 @@ class NatsContainer:
         await self.stop()
         await self.start()
 
+    def pause(self) -> None:
+        if self._container is not None:
+            self._container.get_wrapped_container().kill("SIGSTOP")
+
+    def resume(self) -> None:
+        if self._container is not None:
+            self._container.get_wrapped_container().kill("SIGCONT")
+
     async def remove(self) -> None:
         """Removes the container with its data."""
         if self._container is not None:

@@ -51,6 +51,14 @@ class ServerUnderTest(Protocol):
         """Starts it again after a stop or a kill, or stops it first."""
         ...
 
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its connections and answers nothing, until `resume`."""
+        ...
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        ...
+
 
 class NatsUnderTest(ServerUnderTest, Protocol):
     """A nats-server under test."""
@@ -78,6 +86,12 @@ class GivenServer:
         raise NotOurs
 
     async def restart(self) -> None:
+        raise NotOurs
+
+    def pause(self) -> None:
+        raise NotOurs
+
+    def resume(self) -> None:
         raise NotOurs
 
 

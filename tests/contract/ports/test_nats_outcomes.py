@@ -1,8 +1,6 @@
 """Appends on NATS: unknown outcomes, refusals of the server, what a stored commit looks like."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -10,7 +8,6 @@ import pytest
 from tests.contract.ports.adapters_under_test import STREAM, draft, installed
 from tests.contract.ports.proxy import Proxy
 
-from waybook.adapters.embedded.nats_server import NatsServer
 from waybook.adapters.nats.connection import Connection
 from waybook.adapters.nats.settings import NatsSettings
 from waybook.adapters.nats.state_log import NatsStateLog
@@ -140,7 +137,7 @@ async def test_appends_under_way_when_the_connection_is_closed_are_unknown(doubt
         await append
 
 
-async def test_a_server_that_stops_for_a_while_loses_and_doubles_nothing(own_nats: NatsServer) -> None:
+async def test_a_server_that_stops_for_a_while_loses_and_doubles_nothing(own_nats: NatsUnderTest) -> None:
     async with installed(own_nats.url, request_timeout_s=0.4) as connection:
         log = NatsStateLog(connection, STREAM)
 
@@ -151,17 +148,16 @@ async def test_a_server_that_stops_for_a_while_loses_and_doubles_nothing(own_nat
             return sequences[1:]
 
         walks = [asyncio.create_task(walk(f"r{i}")) for i in range(20)]
-        assert own_nats.process is not None
         for _ in range(2):
             await asyncio.sleep(0.05)
-            os.kill(own_nats.process.pid, signal.SIGSTOP)
+            own_nats.pause()
             await asyncio.sleep(0.9)
-            os.kill(own_nats.process.pid, signal.SIGCONT)
+            own_nats.resume()
         sequences = [s for walk_ in walks for s in await walk_]
         assert sorted(sequences) == list(range(1, 601))
 
 
-async def test_a_server_that_is_away_is_waited_for(own_nats: NatsServer) -> None:
+async def test_a_server_that_is_away_is_waited_for(own_nats: NatsUnderTest) -> None:
     async with installed(own_nats.url, request_timeout_s=0.3) as connection:
         log = NatsStateLog(connection, STREAM)
         await own_nats.kill()

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -10,7 +9,6 @@ import pytest
 from tests.contract.ports.adapters_under_test import ACK_WAIT_S, installed
 from tests.contract.ports.proxy import Proxy
 
-from waybook.adapters.embedded.nats_server import NatsServer
 from waybook.adapters.nats.command_queue import NatsCommandQueue
 from waybook.adapters.nats.connection import Connection
 from waybook.adapters.nats.delivery import ack_fields
@@ -45,7 +43,7 @@ async def queue(connection: Connection) -> NatsCommandQueue:
     return made
 
 
-async def test_pulling_goes_on_after_a_restart_of_the_server(own_nats: NatsServer) -> None:
+async def test_pulling_goes_on_after_a_restart_of_the_server(own_nats: NatsUnderTest) -> None:
     async with installed(own_nats.url) as connection:
         queue = NatsCommandQueue(connection, ack_wait_s=ACK_WAIT_S)
         await queue.ensure_consumers((NEW_ANY,))
@@ -154,7 +152,7 @@ async def test_a_lease_is_not_renewed_past_its_end(queue: NatsCommandQueue, beat
     assert len(await queue.pull("new_any", 1, 5.0)) == 1
 
 
-async def test_a_server_away_for_longer_than_a_lease_ends_all_claims(own_nats: NatsServer) -> None:
+async def test_a_server_away_for_longer_than_a_lease_ends_all_claims(own_nats: NatsUnderTest) -> None:
     lost = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -164,13 +162,12 @@ async def test_a_server_away_for_longer_than_a_lease_ends_all_claims(own_nats: N
     heartbeat = NatsHeartbeat(NatsSettings(servers=(own_nats.url,)), 0.4, on_lost)
     await asyncio.to_thread(heartbeat.start)
     heartbeat.hold("$JS.ACK.COMMANDS.new_any.1.1.1.1.0", (time.time_ns() // 1_000_000) + 60_000)
-    assert own_nats.process is not None
-    os.kill(own_nats.process.pid, signal.SIGSTOP)
+    own_nats.pause()
     try:
         await asyncio.wait_for(lost.wait(), 5.0)
         assert heartbeat.held == 0
     finally:
-        os.kill(own_nats.process.pid, signal.SIGCONT)
+        own_nats.resume()
         await asyncio.to_thread(heartbeat.stop)
 
 
