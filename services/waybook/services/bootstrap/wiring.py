@@ -1,7 +1,7 @@
 """The ports of one process, on one connection to NATS."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -14,7 +14,7 @@ from waybook.adapters.nats.notes import NatsNotes, NatsReplies
 from waybook.adapters.nats.objects import NatsObjects
 from waybook.adapters.nats.settings import NatsSettings
 from waybook.adapters.nats.state_log import NatsStateLog
-from waybook.engine.ports import CTL_ANY, NEW_ANY
+from waybook.engine.ports import CTL_ANY, NEW_ANY, ConsumerSpec
 from waybook.events.subjects import state_stream
 from waybook.services.bootstrap.clock import SystemClock
 from waybook.services.walker.walker import WalkerPorts
@@ -56,19 +56,25 @@ async def wired(
 
 @asynccontextmanager
 async def walker_ports(
-    wiring: Wiring, nats_url: str, *, ack_wait_s: float, exclusive: bool, on_lost: Callable[[], None]
+    wiring: Wiring,
+    nats_url: str,
+    *,
+    ack_wait_s: float,
+    exclusive: bool,
+    on_lost: Callable[[], None],
+    consumers: Sequence[ConsumerSpec] = (CTL_ANY, NEW_ANY),
 ) -> AsyncIterator[WalkerPorts]:
     """What a walker needs: consumers that are there, and a heartbeat in a thread of its own.
 
     `exclusive`: this process owns the data directory alone, so what a killed predecessor held comes back at once
-    (claims, rule 10). `on_lost` is called on this loop when all claims are lost.
+    (claims, rule 10). `on_lost` is called on this loop when all claims are lost. `consumers` are made when missing.
     """
     loop = asyncio.get_running_loop()
 
     def lost() -> None:
         loop.call_soon_threadsafe(on_lost)
 
-    await wiring.commands.ensure_consumers((CTL_ANY, NEW_ANY), recreate=exclusive)
+    await wiring.commands.ensure_consumers(consumers, recreate=exclusive)
     heartbeat = NatsHeartbeat(nats_settings(nats_url, "waybook-heartbeat"), ack_wait_s, lost)
     await asyncio.to_thread(heartbeat.start)
     try:

@@ -1,0 +1,108 @@
+"""A five-step agent under the lifecycle of `inbox` whose bodies do nothing but say that they run."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from waybook.agents.agent import Agent
+from waybook.agents.context import StepContext
+from waybook.agents.step import step
+from waybook.engine.definition import Table
+from waybook.events.typed import StartEvent
+from waybook.inbox.events import (
+    Classification,
+    ContextRetrieved,
+    DraftProposed,
+    MailClassified,
+    ReviewRequested,
+    ScanPassed,
+    SecurityFlags,
+)
+from waybook.inbox.table import TABLE
+from waybook.testing.faults import Faults
+
+STEPS = ("security_scan", "context_retrieval", "classify", "draft", "route")
+GATE_S = 0.01
+
+# E2 archives automated mail, which these mails are not; the row's guard reads what they do not have.
+FIVE_STEPS_TABLE = msgspec.structs.replace(TABLE, rows=tuple(row for row in TABLE.rows if row.name != "E2"))
+
+
+class MailReceived(StartEvent, frozen=True, kw_only=True):
+    """A mail of which nothing but the subject is known."""
+
+    subject: str
+
+
+class Journal:
+    """Every body writes a line at its begin and at its end, with execution, attempt and process.
+
+    While the file `gate` names exists, its step's bodies wait after their first line.
+    """
+
+    def __init__(self, file: Path, faults: Faults, gates: Path | None = None) -> None:
+        self._file = file
+        self._faults = faults
+        self._gates = gates
+
+    async def body(self, context: StepContext) -> None:
+        """What a step does."""
+        await self._faults.reached("step.begun", context.step)
+        self._write("begun", context)
+        await self._faults.reached("step.running", context.step)
+        while self._gates is not None and (self._gates / context.step).exists():  # noqa: ASYNC110 - others remove it
+            await asyncio.sleep(GATE_S)
+        self._write("ended", context)
+        await self._faults.reached("step.ended", context.step)
+
+    def _write(self, word: str, context: StepContext) -> None:
+        line = f"{word} {context.execution} {context.attempt} {os.getpid()}\n"
+        descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            os.write(descriptor, line.encode())
+        finally:
+            os.close(descriptor)
+
+
+class FiveSteps(Agent):
+    """The steps of `inbox`, without their work."""
+
+    name: ClassVar[str] = "inbox"
+    table: ClassVar[Table] = FIVE_STEPS_TABLE
+
+    @step
+    async def security_scan(self, mail: MailReceived, context: StepContext, journal: Journal) -> ScanPassed:
+        """Finds nothing."""
+        await journal.body(context)
+        return ScanPassed(flags=SecurityFlags(injection_detected=False, confidence=0.0, scan_timestamp=0))
+
+    @step
+    async def context_retrieval(self, passed: ScanPassed, context: StepContext, journal: Journal) -> ContextRetrieved:
+        """Knows nothing."""
+        await journal.body(context)
+        return ContextRetrieved(text="", tier="normal")
+
+    @step
+    async def classify(self, known: ContextRetrieved, context: StepContext, journal: Journal) -> MailClassified:
+        """Takes every mail for a question."""
+        await journal.body(context)
+        return MailClassified(classification=_question())
+
+    @step
+    async def draft(self, classified: MailClassified, context: StepContext, journal: Journal) -> DraftProposed:
+        """Answers nothing."""
+        await journal.body(context)
+        return DraftProposed(text="", subject="", classification=_question())
+
+    @step
+    async def route(self, draft: DraftProposed, context: StepContext, journal: Journal) -> ReviewRequested:
+        """Leaves it to a person."""
+        await journal.body(context)
+        return ReviewRequested(reason="a person decides")
+
+
+def _question() -> Classification:
+    return Classification(category="question", priority="normal", sentiment="neutral", intent="none", confidence=1.0)

@@ -1,0 +1,120 @@
+"""A worker killed at each boundary of the five-step walk: another process finishes it, and nothing runs twice."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.crash.five_steps import STEPS
+from tests.crash.walks import Line, Walk, assert_walked_once, installation, walking
+from tests.crash.worker import Fault
+
+from waybook.events.commit import Commit
+from waybook.services.bootstrap.wiring import Wiring
+from waybook.testing.faults import Boundary
+from waybook.testing.history import completed
+from waybook.testing.servers import NatsUnderTest, clear_streams
+
+COMMITS = 6
+SIDE_BY_SIDE = 40
+
+
+def cases() -> dict[str, Fault]:
+    """Every place where a process may die, by name. Commit 1 holds the start and the first begin."""
+    found = {"thread-not-joined": Fault("append.before", where="*.@thread.*")}
+    found["thread-joined-unseen"] = Fault("append.after", where="*.@thread.*")
+    boundaries: dict[str, Boundary] = {
+        "decided": "append.before",
+        "sent": "append.sent",
+        "stored-unseen": "append.after",
+    }
+    for word, boundary in boundaries.items():
+        for nth in range(1, COMMITS + 1):
+            found[f"commit-{nth}-{word}"] = Fault(boundary, nth=nth, where="*.inbox.*")
+    places: dict[str, Boundary] = {
+        "begun-not-running": "step.begun",
+        "running": "step.running",
+        "result-there": "step.ended",
+    }
+    for word, boundary in places.items():
+        for step in STEPS:
+            found[f"{step}-{word}"] = Fault(boundary, where=step)
+    found["not-acknowledged"] = Fault("ack.before")
+    return found
+
+
+CASES = cases()
+
+
+class Outcome(msgspec.Struct):
+    """What a case left behind. `before` is the history at the first worker's death."""
+
+    exit_code: int
+    before: list[Commit]
+    after: list[Commit]
+    joined: int
+    commands_left: int
+    second: int
+    second_exit_code: int
+    walk: Walk
+
+
+async def run_case(wiring: Wiring, url: str, name: str, folder: Path) -> Outcome:
+    async with walking(wiring, url, name, folder) as walk:
+        await walk.start()
+        first = walk.worker(CASES[name])
+        exit_code = await first.ended()
+        before = await walk.history()
+        second = walk.worker()
+        after = await walk.until_done()
+        return Outcome(
+            exit_code, before, after, await walk.joined(), await walk.commands_left(), second.pid,
+            await second.stop(), walk,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    nats_server: NatsUnderTest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Outcome | Exception]]:
+    """All cases, run side by side on one server, each with a tenant and consumers of its own."""
+    folder = tmp_path_factory.mktemp("killed")
+
+    async def one(turn: asyncio.Semaphore, wiring: Wiring, name: str) -> Outcome | Exception:
+        async with turn:
+            try:
+                return await run_case(wiring, nats_server.url, name, folder)
+            except Exception as error:  # noqa: BLE001 - told by the case's own test
+                return error
+
+    async def every() -> dict[str, Outcome | Exception]:
+        await nats_server.start()
+        await clear_streams(nats_server.url)
+        async with installation(nats_server.url) as wiring:
+            turn = asyncio.Semaphore(SIDE_BY_SIDE)
+            done = await asyncio.gather(*(one(turn, wiring, name) for name in CASES))
+            return dict(zip(CASES, done, strict=True))
+
+    yield asyncio.run(every())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_new_process_finishes_the_walk_and_repeats_nothing_that_was_committed(
+    outcomes: dict[str, Outcome | Exception], name: str
+) -> None:
+    outcome = outcomes[name]
+    if isinstance(outcome, Exception):
+        raise outcome
+    assert outcome.exit_code == -signal.SIGKILL, "the fault was not reached"
+    assert outcome.after[: len(outcome.before)] == outcome.before
+    assert_walked_once(outcome.walk, outcome.after)
+    done = set(completed(outcome.before))
+    again = [line for line in ran_in(outcome.walk, outcome.second) if line.execution.partition("/")[2] in done]
+    assert again == []
+    assert (outcome.joined, outcome.commands_left, outcome.second_exit_code) == (1, 0, 0)
+
+
+def ran_in(walk: Walk, pid: int) -> list[Line]:
+    return [line for line in walk.journal() if line.pid == pid]

@@ -1,0 +1,255 @@
+"""One walk under test: its command, its workers, and what server and journal say of it."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from tests.crash import forking
+from tests.crash.five_steps import FIVE_STEPS_TABLE, STEPS
+from tests.crash.worker import Fault, WorkerSettings, consumers, work
+
+from waybook.adapters.nats.connection import Connection
+from waybook.events.command import Command, StartPayload
+from waybook.events.commit import Commit
+from waybook.events.engine import StepBegan, ThreadJoined, Transitioned
+from waybook.events.subjects import RunKey, command_subject
+from waybook.services.bootstrap.topology import ensure_topology
+from waybook.services.bootstrap.wiring import Wiring, wired
+from waybook.testing.history import completed, events_of, illegalities, read_history
+
+ACK_WAIT_S = 1.0
+DEADLINE_S = 30.0
+STATES = ("received", "security_check", "classifying", "drafting", "draft_ready")
+
+
+class Line(NamedTuple):
+    """A line of the journal."""
+
+    word: str
+    execution: str
+    attempt: int
+    pid: int
+
+
+class Worker:
+    """A worker process."""
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._process = forking.begin(work, settings)
+
+    @property
+    def pid(self) -> int:
+        pid = self._process.pid
+        assert pid is not None
+        return pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.is_alive()
+
+    async def ended(self, within_s: float = DEADLINE_S) -> int:
+        """Its exit code; minus the signal that killed it."""
+        await until(lambda: not self._process.is_alive(), "the worker ends", within_s)
+        code = self._process.exitcode
+        assert code is not None
+        return code
+
+    async def paused(self) -> None:
+        """Returns when the whole process is stopped by a signal."""
+        await until(lambda: _state_of(self.pid) == "T", "the worker is stopped")
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    async def stop(self) -> int:
+        """Ends it gracefully and returns its exit code."""
+        self.signal(signal.SIGTERM)
+        return await self.ended()
+
+    def kill(self) -> None:
+        """Ends it if it still runs."""
+        if self._process.is_alive():
+            self._process.kill()
+        self._process.join(10)
+
+
+class Walk:
+    """One run of the five steps in a tenant of its own."""
+
+    def __init__(self, wiring: Wiring, url: str, tenant: str, folder: Path) -> None:
+        self.wiring = wiring
+        self.tenant = tenant
+        self.key = RunKey(tenant, "inbox", "r1")
+        self.thread = RunKey(tenant, "@thread", "t1")
+        self.folder = folder / tenant
+        self.folder.mkdir()
+        self._settings = WorkerSettings(
+            url=url, tenant=tenant, journal=self.folder / "journal", log=self.folder / "log",
+            gates=self.folder, ack_wait_s=ACK_WAIT_S,
+        )  # fmt: skip
+        self.workers: list[Worker] = []
+
+    def worker(self, fault: Fault | None = None) -> Worker:
+        """A new process that walks this tenant's runs."""
+        worker = Worker(msgspec.structs.replace(self._settings, fault=fault))
+        self.workers.append(worker)
+        return worker
+
+    async def start(self, command: str = "start-r1") -> None:
+        """Publishes the start."""
+        body = msgspec.Raw(msgspec.json.encode({"subject": "hello"}))
+        payload = StartPayload(event="MailReceived", body=body, content="c1", thread=self.thread.run, id="m1")
+        await self.publish("start", command, msgspec.json.encode(payload))
+
+    async def publish(self, verb: str, command: str, payload: bytes = b"null", *, issuer: str = "cli") -> None:
+        """Publishes a command for the run."""
+        one = Command(
+            id=f"{self.tenant}-{command}", verb=verb, issued_at=_now(), actor="t", payload=msgspec.Raw(payload)
+        )
+        subject = command_subject(self.key, verb, issuer=issuer)  # type: ignore[arg-type]
+        await self.wiring.commands.publish(subject, msgspec.json.encode(one), command=one.id)
+
+    async def history(self) -> list[Commit]:
+        return await read_history(self.wiring.state, self.key)
+
+    async def joined(self) -> int:
+        """How often the run joined its thread."""
+        history = await read_history(self.wiring.state, self.thread)
+        return sum(isinstance(e, ThreadJoined) and e.run == self.key.run for _, e in events_of(history))
+
+    async def commands_left(self) -> int:
+        """Commands of this tenant that are not acknowledged."""
+        return await count(self.wiring.connection, "COMMANDS", f"cmd.*.*.*.{self.tenant}.>")
+
+    async def until_done(self) -> list[Commit]:
+        """Waits for the fifth step's end and for the acknowledgement; returns the history."""
+        await self.until_version(lambda h: len(completed(h)) == len(STEPS), "the walk ends")
+        await until_async(self.is_acknowledged, f"{self.tenant}: the command is acknowledged")
+        return await self.history()
+
+    async def until_version(self, reached: Callable[[list[Commit]], bool], what: str) -> list[Commit]:
+        """Waits until the history is like that, and returns it."""
+        found: list[Commit] = []
+
+        async def look() -> bool:
+            nonlocal found
+            found = await self.history()
+            return reached(found)
+
+        await until_async(look, f"{self.tenant}: {what}")
+        return found
+
+    async def is_acknowledged(self) -> bool:
+        return await self.commands_left() == 0
+
+    async def dead(self) -> int:
+        """Commands of this tenant in DEAD."""
+        return await count(self.wiring.connection, "DEAD", f"dead.cmd.*.*.*.{self.tenant}.>")
+
+    def ack_wait(self, seconds: float) -> None:
+        """The lease of the workers to come."""
+        self._settings = msgspec.structs.replace(self._settings, ack_wait_s=seconds)
+
+    def journal(self) -> list[Line]:
+        try:
+            text = (self.folder / "journal").read_text()
+        except FileNotFoundError:
+            return []
+        return [Line(w, e, int(a), int(p)) for w, e, a, p in (line.split() for line in text.splitlines())]
+
+    def said(self, action: str) -> list[str]:
+        """Log lines of this tenant's workers with that action."""
+        lines = (self.folder / "log").read_text().splitlines()
+        return [line for line in lines if line.split()[1:2] == [action]]
+
+    def gate(self, step: str) -> Path:
+        """Bodies of `step` wait while this file is there."""
+        path = self.folder / step
+        path.touch()
+        return path
+
+    async def until_body(self, step: str, *, attempt: int = 1) -> Line:
+        """Waits until a body of that step runs."""
+
+        def lines() -> list[Line]:
+            return [
+                line for line in self.journal()
+                if line.word == "begun" and f":{step}:" in line.execution and line.attempt == attempt
+            ]  # fmt: skip
+
+        await until(lambda: bool(lines()), f"{self.tenant}: attempt {attempt} of {step} runs")
+        return lines()[0]
+
+
+def assert_walked_once(walk: Walk, history: Sequence[Commit]) -> None:
+    """The walk stands complete and legal in its history, and no completed execution ran again."""
+    assert illegalities(FIVE_STEPS_TABLE, history) == []
+    assert [c.split(":")[1] for c in completed(history)] == list(STEPS)
+    moved = [e for _, e in events_of(history) if isinstance(e, Transitioned)]
+    assert (moved[0].from_state, *(e.to_state for e in moved)) == STATES
+    began = [e for _, e in events_of(history) if isinstance(e, StepBegan)]
+    attempts = [(f"{walk.key}/{e.walk}:{e.step}:{e.trigger}", e.attempt) for e in began]
+    begun = [(line.execution, line.attempt) for line in walk.journal() if line.word == "begun"]
+    assert len(begun) == len(set(begun)), "one attempt ran twice"
+    assert set(begun) <= set(attempts), "a body ran without its begin"
+
+
+@asynccontextmanager
+async def installation(url: str) -> AsyncIterator[Wiring]:
+    """A server with the streams of an installation and without its consumers: each case makes its own."""
+    topology = await ensure_topology(url, ack_wait_ms=round(ACK_WAIT_S * 1000))
+    assert topology is not None
+    async with wired(url, name="crash-test", ack_wait_s=ACK_WAIT_S) as wiring:
+        for name in ("ctl_any", "new_any"):
+            await wiring.connection.client.jetstream().delete_consumer("COMMANDS", name)
+        yield wiring
+
+
+@asynccontextmanager
+async def walking(wiring: Wiring, url: str, tenant: str, folder: Path) -> AsyncIterator[Walk]:
+    """A walk whose workers are ended with the block."""
+    walk = Walk(wiring, url, tenant, folder)
+    await wiring.commands.ensure_consumers(consumers(tenant))
+    try:
+        yield walk
+    finally:
+        for worker in walk.workers:
+            await asyncio.to_thread(worker.kill)
+
+
+async def count(connection: Connection, stream: str, subject: str) -> int:
+    """Messages of a stream on subjects like `subject`."""
+    info = await connection.client.jetstream().stream_info(stream, subjects_filter=subject)
+    return sum((info.state.subjects or {}).values())
+
+
+async def until(condition: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
+    """Waits for a condition."""
+
+    async def look() -> bool:
+        return condition()
+
+    await until_async(look, what, within_s)
+
+
+async def until_async(condition: Callable[[], Awaitable[bool]], what: str, within_s: float = DEADLINE_S) -> None:
+    """Waits for a condition that has to be asked for."""
+    end = time.monotonic() + within_s
+    while not await condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {within_s:g} s: {what}")
+        await asyncio.sleep(0.04)
+
+
+def _state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

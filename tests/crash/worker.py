@@ -1,0 +1,92 @@
+"""A walker in a process of its own, to be killed, stopped and continued."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+from tests.crash.five_steps import FiveSteps, Journal
+
+from waybook.agents.definition import define
+from waybook.engine.ports import ConsumerSpec
+from waybook.services.bootstrap.wiring import walker_ports, wired
+from waybook.services.walker.walker import Walker, WalkerOptions
+from waybook.testing.faults import Action, Boundary, Faults, faulty_ports, kill, pause
+
+Deed: TypeAlias = Literal["kill", "pause"]
+DEEDS: Mapping[Deed, Action] = {"kill": kill, "pause": pause}
+
+FIVE_STEPS = define(FiveSteps)
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What this process does to itself, and where."""
+
+    boundary: Boundary
+    deed: Deed = "kill"
+    nth: int = 1
+    where: str = "*"
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker takes the commands of one tenant only, so that many cases share a server. Times in seconds."""
+
+    url: str
+    tenant: str
+    journal: Path
+    fault: Fault | None = None
+    gates: Path | None = None
+    ack_wait_s: float = 1.0
+    log: Path | None = None
+    slots: int = 64
+
+
+def consumers(tenant: str) -> tuple[ConsumerSpec, ConsumerSpec]:
+    """The consumers of one tenant's commands: decisions, starts."""
+    return (
+        ConsumerSpec(f"ctl_{tenant}", f"cmd.ctl.any.*.{tenant}.>"),
+        ConsumerSpec(f"new_{tenant}", f"cmd.new.any.*.{tenant}.>"),
+    )
+
+
+def work(settings: WorkerSettings) -> None:
+    """Main function of the process: walks until SIGTERM. Ends with code 1 on what the walker raises."""
+    if settings.log is not None:
+        logging.basicConfig(filename=settings.log, level=logging.INFO, format="%(process)d %(action)s %(message)s")
+        logging.getLogger().handlers[0].addFilter(_with_action)
+    sys.exit(asyncio.run(_work(settings)))
+
+
+async def _work(settings: WorkerSettings) -> int:
+    faults = Faults()
+    if (fault := settings.fault) is not None:
+        faults.arm(fault.boundary, DEEDS[fault.deed], nth=fault.nth, where=fault.where)
+    journal = Journal(settings.journal, faults, settings.gates)
+    ctl, new = consumers(settings.tenant)
+    options = WalkerOptions(
+        strict=True, pull_s=0.25, slots=settings.slots, new_consumer=new.name, ctl_consumer=ctl.name
+    )
+    async with wired(settings.url, name="crash-worker", ack_wait_s=settings.ack_wait_s) as wiring:
+        async with walker_ports(
+            wiring, settings.url, ack_wait_s=settings.ack_wait_s, exclusive=False, consumers=(ctl, new),
+            on_lost=lambda: walker.claims_lost(),
+        ) as ports:  # fmt: skip
+            walker = Walker([FIVE_STEPS], faulty_ports(ports, faults), provides={Journal: journal}, options=options)
+            stopping = asyncio.Event()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+            running = asyncio.create_task(walker.run())
+            stop = asyncio.create_task(stopping.wait())
+            await asyncio.wait([running, stop], return_when=asyncio.FIRST_COMPLETED)
+            stop.cancel()
+            await walker.stop()
+            await running
+    return 0
+
+
+def _with_action(record: logging.LogRecord) -> bool:
+    record.action = getattr(record, "action", "-")
+    return True
