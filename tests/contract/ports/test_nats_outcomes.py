@@ -9,6 +9,7 @@ from tests.contract.ports.adapters_under_test import STREAM, draft, installed
 from tests.contract.ports.proxy import Proxy
 
 from waybook.adapters.nats.connection import Connection
+from waybook.adapters.nats.frames import header_block
 from waybook.adapters.nats.settings import NatsSettings
 from waybook.adapters.nats.state_log import NatsStateLog
 from waybook.engine.ports import (
@@ -243,6 +244,18 @@ async def test_a_member_that_the_server_refuses_does_not_take_the_others_with_it
     )
     assert sorted(r for r in results if isinstance(r, int)) == list(range(1, 11))
     assert isinstance(results[-1], PortMisconfigured)
+
+
+async def test_while_the_server_has_too_many_open_batches_commits_go_singly(connection: Connection) -> None:
+    for i in range(50):
+        block = header_block({"Nats-Batch-Id": f"open{i}", "Nats-Batch-Sequence": "1"})
+        assert not (await connection.request(draft(f"open{i}", 0).subject, b"{}", block)).payload
+    log = NatsStateLog(connection, STREAM)
+    sequences = await asyncio.gather(*(log.append(draft(f"r{i}", 0)) for i in range(20)))
+    assert sorted(sequences) == list(range(1, 21))
+    tail = await log.tail(draft("r19", 0).subject)
+    assert tail is not None
+    assert "Nats-Batch-Id" not in tail.headers
 
 
 # -- what is stored

@@ -16,7 +16,8 @@ from waybook.adapters.nats.heartbeat import NatsHeartbeat
 from waybook.adapters.nats.notes import NatsNotes
 from waybook.adapters.nats.objects import NatsObjects
 from waybook.adapters.nats.settings import NatsSettings
-from waybook.engine.ports import NEW_ANY, PortMisconfigured, PortUnavailable
+from waybook.engine.ports import NEW_ANY, Outgoing, PortMisconfigured, PortUnavailable
+from waybook.events.errors import InvalidInput
 from waybook.testing.servers import NatsUnderTest
 
 START = "cmd.new.any.cli.test.inbox.r{}.start"
@@ -102,6 +103,33 @@ async def test_what_a_cancelled_pull_was_sent_is_not_lost(queue: NatsCommandQueu
     await queue.publish(START.format(2), b"{}", command="c2")
     [delivery] = await queue.pull("new_any", 1, 0.5)
     assert (delivery.subject, delivery.claim.delivery) == (START.format(2), 1)
+
+
+async def test_what_a_cancelled_pull_was_sent_can_be_given_back_at_the_end(
+    queue: NatsCommandQueue, clean_nats: NatsUnderTest
+) -> None:
+    await (await queue.pull("new_any", 1, 5.0))[0].ack()
+    pulling = asyncio.create_task(_pull_for(queue, 5.0))
+    await asyncio.sleep(0.05)
+    pulling.cancel()
+    await queue.publish(START.format(2), b"{}", command="c2")
+
+    async def given_back() -> bool:
+        return await queue.give_back() == 1
+
+    await soon(given_back)
+    async with await Connection.open(NatsSettings(servers=(clean_nats.url,))) as other:
+        [delivery] = await NatsCommandQueue(other).pull("new_any", 1, 0.5)
+        assert delivery.claim.delivery == 2
+
+
+async def test_a_command_too_large_for_the_server_is_refused_before_it_is_sent(queue: NatsCommandQueue) -> None:
+    large = b"x" * 1_100_000
+    with pytest.raises(InvalidInput, match="object bucket"):
+        await queue.publish(START.format(2), large, command="c2")
+    with pytest.raises(InvalidInput, match="object bucket"):
+        await queue.publish_many([Outgoing(START.format(i), large, f"c{i}") for i in range(2, 4)])
+    assert await queue.publish(START.format(2), b"{}", command="c2")
 
 
 async def test_two_processes_share_a_consumer(queue: NatsCommandQueue, clean_nats: NatsUnderTest) -> None:

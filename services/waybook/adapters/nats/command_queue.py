@@ -75,6 +75,15 @@ class NatsCommandQueue:
         self._created.pop(consumer, None)
         puller.forget()
 
+    async def give_back(self) -> int:
+        """For the end: what cancelled pulls were sent and nobody was handed goes to others at once; how many."""
+        count = 0
+        for name, (puller, _) in self._pullers.items():
+            for raw in puller.leftovers():
+                await self._delivery(raw, self._created.get(name, 0)).nak()
+                count += 1
+        return count
+
     async def holds(self, sequence: int) -> bool:
         """See CommandQueue."""
         return await self._leader.at(sequence) is not None

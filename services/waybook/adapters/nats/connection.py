@@ -19,6 +19,7 @@ from waybook.adapters.nats.frames import publish_frame
 from waybook.adapters.nats.settings import NatsSettings
 from waybook.adapters.nats.wire import Sink, Wire
 from waybook.engine.ports import PortMisconfigured, PortUnavailable
+from waybook.events.errors import InvalidInput
 
 log = logging.getLogger(__name__)
 
@@ -188,8 +189,17 @@ class Connection:
         wire.write(frame)
 
     def publish(self, subject: str, payload: bytes = b"", headers: bytes | None = None, reply: bytes = b"") -> None:
-        """Publishes without an answer. `headers` is a block of `header_block`."""
+        """Publishes without an answer. `headers` is a block of `header_block`. Raises as `send`, and InvalidInput."""
+        self.check_size(subject, len(payload) + len(headers or b""))
         self.send(publish_frame(subject.encode(), reply, payload, headers))
+
+    def check_size(self, subject: str, size: int) -> None:
+        """Raises InvalidInput for more bytes than the server takes: it would close the connection instead."""
+        if self.connected and size > self.max_payload:
+            raise InvalidInput(
+                f"a message to {subject} has {size} bytes, the server takes {self.max_payload}; "
+                "put large payloads into the object bucket"
+            )
 
     def expect(self, subject: str, receive: Receiver, timeout_s: float | None = None, *, many: bool = False) -> bytes:
         """A reply subject whose answer goes to `receive`, once, or until `forget` when `many`.
@@ -210,7 +220,11 @@ class Connection:
     async def request(
         self, subject: str, payload: bytes = b"", headers: bytes | None = None, timeout_s: float | None = None
     ) -> Reply:
-        """Publishes and waits for the answer. Raises PortUnavailable (it may have been processed), PortMisconfigured."""
+        """Publishes and waits for the answer.
+
+        Raises PortUnavailable (it may have been processed), PortMisconfigured, InvalidInput when it is too large.
+        """
+        self.check_size(subject, len(payload) + len(headers or b""))
         future: asyncio.Future[Reply | Lost] = self._loop.create_future()
         reply = self.expect(subject, partial(resolve, future), timeout_s)
         try:

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _PUB_ACK = msgspec.json.Decoder(PubAck)
 _SILENT = PubAck(error=ApiError(503, 0, "no stream answers"))
+SURE_BYTES = 64 * 1024  # every server takes that
+DOUBT_LOG_TRIES = 20
 DOUBT_WAIT_S = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)  # between the tries of one commit
 
 
@@ -32,14 +34,15 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How appends are gathered. Fewer than `least` waiting go singly. `most` and `most_bytes` bound one batch.
 
     `open_batches` is for one process: the server takes 50 open batches a stream, so min(3, 40 / walkers).
-    `eager`: so many waiting are sent although another batch is under way.
+    `eager`: that many waiting, and no fewer than are under way, are sent although another batch is under way; a
+    batch costs the server about as much as 80 of its members.
     """
 
     least: int = 6
     most: int = 200
     most_bytes: int = 4 * 1024 * 1024
     open_batches: int = 3
-    eager: int = 24
+    eager: int = 64
 
 
 class Member:
@@ -92,6 +95,9 @@ class GroupCommit:
         """Takes a draft; the future ends with its sequence or with a port error."""
         loop = asyncio.get_running_loop()
         member = Member(draft, self._guard, loop.create_future(), tries)
+        size = len(draft.payload) + len(member.head)
+        if size > SURE_BYTES:
+            self._connection.check_size(draft.subject, size)
         self._waiting.append(member)
         if not self._pumping:
             self._pumping = True
@@ -293,6 +299,9 @@ class GroupCommit:
                 member.failed(exc)
             except PortError as exc:
                 member.sent += 1
+                if member.sent % DOUBT_LOG_TRIES == 0:
+                    what = {"action": "append_in_doubt", "subject": member.draft.subject, "tries": member.sent}
+                    log.warning("an append is in doubt: %s", exc, extra=what)
                 if self._connection.closed or (member.tries is not None and member.sent > member.tries):
                     member.failed(OutcomeUnknown(f"append to {member.draft.subject}: {exc}"))
             else:

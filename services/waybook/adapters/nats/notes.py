@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from waybook.adapters.nats.connection import Connection
 from waybook.adapters.nats.publishing import Publisher
 from waybook.engine.ports import Outgoing, PortUnavailable
+from waybook.events.errors import InvalidInput
 from waybook.events.headers import MSG_ID
 from waybook.events.subjects import digest_token
 
@@ -28,8 +29,12 @@ class NatsNotes:
 
     async def trace(self, tenant: str, kind: str, payload: bytes) -> None:
         """See Notes; sent to `trace.<tenant>.<kind>` and not waited for."""
-        if self._connection.connected and self._connection.unsent < TRACE_UNSENT_BYTES:
+        if not self._connection.connected or self._connection.unsent > TRACE_UNSENT_BYTES:
+            return
+        try:
             self._connection.publish(f"trace.{tenant}.{kind}", payload)
+        except (InvalidInput, PortUnavailable) as exc:
+            log.info("a trace was dropped", extra={"action": "trace_dropped", "kind": kind, "error": str(exc)})
 
     async def bury(self, subject: str, payload: bytes, headers: Mapping[str, str]) -> None:
         """See Notes; stored on `dead.<subject>`, once for each command id (`Nats-Msg-Id` in `headers`)."""

@@ -1,7 +1,7 @@
 """Acknowledged publishes with an id, one by one or many at once."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from waybook.adapters.nats.connection import Connection, Reply
 from waybook.adapters.nats.errors import PubAck, meaning, port_error
@@ -72,19 +72,23 @@ class Publisher:
             done.set_result(read_ack(answer) if isinstance(answer, Reply) else answer)  # type: ignore[arg-type]
 
         reply = self._connection.expect(messages[0].subject, receive, many=True)
-        frames = []
-        for number, message in enumerate(messages, 1):
-            headers = self._headers(message) | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
-            if number == len(messages):
-                headers["Nats-Batch-Commit"] = "1"
-            to = reply if number in (1, len(messages)) else b""
-            frames.append(publish_frame(message.subject.encode(), to, message.payload, header_block(headers)))
         try:
-            self._connection.send(b"".join(frames))
+            self._connection.send(b"".join(self._frames(messages, batch, reply)))
             answer = await done
         finally:
             self._connection.forget(reply)
         return self._read_batch(answer)
+
+    def _frames(self, messages: Sequence[Outgoing], batch: str, reply: bytes) -> Iterator[bytes]:
+        last = len(messages)
+        for number, message in enumerate(messages, 1):
+            headers = self._headers(message) | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+            if number == last:
+                headers["Nats-Batch-Commit"] = "1"
+            block = header_block(headers)
+            self._connection.check_size(message.subject, len(message.payload) + len(block))
+            to = reply if number in (1, last) else b""
+            yield publish_frame(message.subject.encode(), to, message.payload, block)
 
     def _read_batch(self, answer: PubAck | Exception) -> bool:
         if isinstance(answer, Exception):

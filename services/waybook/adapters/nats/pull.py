@@ -69,6 +69,10 @@ class Puller:
             ready = self._fresh(batch)
         return ready
 
+    def leftovers(self) -> list[Raw]:
+        """What was taken and not handed out, and is still ours; it is not handed out any more."""
+        return self._fresh(len(self._taken))
+
     def forget(self) -> None:
         """Drops what was taken from a consumer that is gone."""
         self._taken.clear()
