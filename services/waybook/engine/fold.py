@@ -47,12 +47,19 @@ def fold_all(run: Run | None, history: Iterable[Stored], *, key: RunKey) -> Run 
 
 def advance(run: Run | None, commit: Commit, key: RunKey) -> Run:
     """Applies a commit to a working copy in place and returns it."""
+    if not commit.events:
+        raise HistoryHole(f"run {key}: commit {commit.version} holds no event")
     prefix = f"{commit.version}."
+    at = commit.at
     for index, event in enumerate(commit.events):
-        run = apply(run, event, f"{prefix}{index}", commit.at, key)
-    if run is None:
-        raise HistoryHole(f"run {key}: its first commit holds no RunStarted")
-    seal(run, commit.version, commit.at, commit.definition, commit.commands)
+        if run is None:
+            run = apply(None, event, f"{prefix}{index}", at, key)
+            continue
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            handler(run, event, f"{prefix}{index}", at)
+    assert run is not None
+    seal(run, commit.version, at, commit.definition, commit.commands)
     return run
 
 
@@ -119,9 +126,6 @@ def _published(run: Run, event: e.EventPublished, name: str, at: int) -> None:
         run.unhandled.append(name)
     if event.request is not None:
         run.answered.setdefault(event.request, name)
-    if event.action is not None:
-        action = run.actions[event.action]
-        run.actions[event.action] = replace(action, outputs=(*action.outputs, name))
 
 
 def _transitioned(run: Run, event: e.Transitioned, name: str, at: int) -> None:
@@ -178,9 +182,11 @@ def _began(run: Run, event: e.StepBegan, name: str, at: int) -> None:
 
 
 def _completed(run: Run, event: e.StepCompleted, name: str, at: int) -> None:
+    version = name.partition(".")[0]
     run.actions[event.action] = replace(
         run.actions[event.action],
         status="completed",
+        outputs=tuple([f"{version}.{index}" for index in event.outputs]),
         ended_at=at,
         duration_ms=event.duration_ms,
         model=event.model,

@@ -22,7 +22,7 @@ from waybook.events.subjects import RunKey
 ActionStatus = Literal["running", "completed", "failed", "abandoned", "released"]
 
 
-class Published(msgspec.Struct, frozen=True):
+class Published(msgspec.Struct, frozen=True, gc=False):
     """A typed event in a run's log. `name` is `"<version>.<index>"`, `ordinal` its place in the log from 0."""
 
     name: str
@@ -36,7 +36,7 @@ class Published(msgspec.Struct, frozen=True):
     walk: int = 1
 
 
-class Action(msgspec.Struct, frozen=True):
+class Action(msgspec.Struct, frozen=True, gc=False):
     """One attempt at an execution. `failures` counts those of (run, step) when it ended. Times in ms, UTC."""
 
     id: str
@@ -66,7 +66,7 @@ class Action(msgspec.Struct, frozen=True):
         return execution_key(self.walk, self.step, self.trigger)
 
 
-class Retry(msgspec.Struct, frozen=True):
+class Retry(msgspec.Struct, frozen=True, gc=False):
     """The next attempt of an execution, waiting for `timer`."""
 
     step: str
@@ -76,7 +76,7 @@ class Retry(msgspec.Struct, frozen=True):
     timer: str
 
 
-class Offer(msgspec.Struct, frozen=True):
+class Offer(msgspec.Struct, frozen=True, gc=False):
     """An execution that is due and waits for a worker."""
 
     step: str
@@ -86,7 +86,7 @@ class Offer(msgspec.Struct, frozen=True):
     branch: str | None = None
 
 
-class Timer(msgspec.Struct, frozen=True):
+class Timer(msgspec.Struct, frozen=True, gc=False):
     """A pending timer."""
 
     timer_class: TimerClass
@@ -94,7 +94,7 @@ class Timer(msgspec.Struct, frozen=True):
     about: str
 
 
-class PathStep(msgspec.Struct, frozen=True):
+class PathStep(msgspec.Struct, frozen=True, gc=False):
     """A transition of the current way from the initial state, as it would be repeated by a retry."""
 
     row: str
@@ -103,7 +103,7 @@ class PathStep(msgspec.Struct, frozen=True):
     on: str
 
 
-class Approval(msgspec.Struct, frozen=True):
+class Approval(msgspec.Struct, frozen=True, gc=False):
     """A sealed contract and what became of it."""
 
     request: ApprovalRequested
@@ -112,7 +112,7 @@ class Approval(msgspec.Struct, frozen=True):
     revoked: str | None = None
 
 
-class Operation(msgspec.Struct, frozen=True):
+class Operation(msgspec.Struct, frozen=True, gc=False):
     """An external side effect: its newest intent and its outcome."""
 
     intent: OperationIntended
