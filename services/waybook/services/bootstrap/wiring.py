@@ -43,7 +43,7 @@ async def wired(
 ) -> AsyncIterator[Wiring]:
     """The ports on a connection that lives as long as the block. Raises PortUnavailable, PortMisconfigured."""
     async with await Connection.open(nats_settings(nats_url, name)) as connection:
-        yield Wiring(
+        wiring = Wiring(
             connection=connection,
             state=NatsStateLog(connection, state_stream(), group),
             commands=NatsCommandQueue(connection, ack_wait_s=ack_wait_s),
@@ -52,6 +52,10 @@ async def wired(
             objects=NatsObjects(connection),
             clock=SystemClock(),
         )
+        try:
+            yield wiring
+        finally:
+            await wiring.commands.give_back()
 
 
 @asynccontextmanager
