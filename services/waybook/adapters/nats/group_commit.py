@@ -129,16 +129,20 @@ class GroupCommit:
         settings = self._settings
         while self._waiting and self._connection.connected:
             count = len(self._waiting)
-            if not self._batch_allowed or (self._batches == 0 and self._singles + count < settings.least):
-                self._send_singly(self._take(settings.most))
-            elif (self._batches or self._singles) and not self._may_batch():
+            few = count < settings.least
+            if self._batches and not self._may_batch():
                 return
-            else:
-                members = self._take(settings.most)
-                if len(members) < settings.least:  # several commits of one run wait
-                    self._send_singly(members)
-                else:
-                    self._send_batch(members)
+            if few and self._singles + count >= settings.least and self._batch_allowed:
+                return  # the end of a single comes sooner than that of a batch, and may find more
+            self._send(self._take(settings.most))
+
+    def _send(self, members: list[Member], refusals: int = 0) -> None:
+        if not self._connection.connected:
+            self._waiting.extendleft(reversed(members))
+        elif len(members) < self._settings.least or not self._batch_allowed:
+            self._send_singly(members)
+        else:
+            self._send_batch(members, refusals)
 
     def _take(self, most: int) -> list[Member]:
         """Waiting members, at most one a subject: a batch takes no second guard on a subject."""
@@ -161,9 +165,6 @@ class GroupCommit:
     # -- singly
 
     def _send_singly(self, members: list[Member]) -> None:
-        if not self._connection.connected:
-            self._waiting.extendleft(reversed(members))
-            return
         frames = []
         for member in members:
             member.sent += 1
@@ -183,7 +184,7 @@ class GroupCommit:
 
     def _refused_singly(self, member: Member, ack: PubAck, answer: Reply | Lost) -> None:
         if isinstance(answer, PortMisconfigured):
-            member.failed(answer)
+            self._refuse(member, answer)
             return
         error = ack.error or _SILENT.error
         assert error is not None
@@ -191,17 +192,19 @@ class GroupCommit:
         match meaning(error):
             case "conflict" | "unknown" | "away" | "busy":
                 self._spawn(self._settle(member))
-            case "full" if member.sent > 1:
-                self._spawn(self._settle(member, give_up=port_error(error, f"append to {self.stream}")))
             case _:
-                member.failed(port_error(error, f"append to {self.stream}"))
+                self._refuse(member, port_error(error, f"append to {self.stream}"))
+
+    def _refuse(self, member: Member, error: Exception) -> None:
+        """The server does not store it; an earlier try in doubt may have been stored."""
+        if member.sent > 1:
+            self._spawn(self._settle(member, give_up=error))
+        else:
+            member.failed(error)
 
     # -- in a batch
 
-    def _send_batch(self, members: list[Member], refusals: int = 0) -> None:
-        if not self._connection.connected:
-            self._waiting.extendleft(reversed(members))
-            return
+    def _send_batch(self, members: list[Member], refusals: int) -> None:
         self._batches += 1
         self._members += len(members)
         self.batches += 1
@@ -235,7 +238,7 @@ class GroupCommit:
                 member.stored(first + number)
         elif isinstance(answer, PortMisconfigured):
             for member in members:
-                member.failed(answer)
+                self._refuse(member, answer)
         else:
             self._refused_batch(members, refusals, ack.error or ApiError(0, 10176, "an answer without a count"))
         self._kick()
@@ -250,7 +253,9 @@ class GroupCommit:
                 self._spawn(self._settle(member))
         elif word == "full":
             for member in members:
-                member.failed(port_error(error, f"append to {self.stream}"))
+                self._refuse(member, port_error(error, f"append to {self.stream}"))
+        elif not self._connection.connected:
+            self._waiting.extendleft(reversed(members))
         else:
             if word == "off":
                 self._batch_allowed = False
@@ -271,11 +276,8 @@ class GroupCommit:
                     member.code = SEQUENCE_TAKEN
                     self._spawn(self._settle(member))
         groups = [innocent] if len(innocent) < len(members) else [innocent[::2], innocent[1::2]]
-        for group in groups:
-            if len(group) < self._settings.least:
-                self._send_singly(group)
-            else:
-                self._send_batch(group, refusals + 1)
+        for group in filter(None, groups):
+            self._send(group, refusals + 1)
 
     async def _last_sequences(self, members: list[Member]) -> dict[str, int]:
         try:
