@@ -11,7 +11,10 @@ import cProfile
 import os
 import pstats
 import statistics
+import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -23,7 +26,6 @@ from waybook.adapters.nats.settings import NatsSettings
 from waybook.adapters.nats.state_log import NatsStateLog
 from waybook.adapters.nats.topology import apply, load_topology
 from waybook.engine.ports import Draft
-from waybook.testing.servers import nats_for_tests
 
 STREAM = "STATE_g1_00"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -98,12 +100,23 @@ async def measure(server: NatsServer, log: NatsStateLog, writers: int, name: str
     )
 
 
+@asynccontextmanager
+async def embedded(*, sync_always: bool) -> AsyncIterator[NatsServer]:
+    """A nats-server of the measurement's own, whose process can be looked at."""
+    with tempfile.TemporaryDirectory(prefix="waybook-bench-") as folder:
+        server = NatsServer(Path(folder) / "nats", sync_always=sync_always)
+        await server.start()
+        try:
+            yield server
+        finally:
+            await server.stop()
+
+
 async def main(args: argparse.Namespace) -> None:
     """Measures and prints."""
     group = GroupSettings(eager=args.eager, open_batches=args.open)
     print(f"{'writers':>8} {'commits/s':>10} {'p50 ms':>8} {'client us':>10} {'server us':>10} {'batches':>8}")
-    async with nats_for_tests(sync_always=args.sync == "always") as server:
-        assert isinstance(server, NatsServer)
+    async with embedded(sync_always=args.sync == "always") as server:
         async with await Connection.open(NatsSettings(servers=(server.url,))) as connection:
             await apply(connection.client, load_topology())
             log = NatsStateLog(connection, STREAM, group)

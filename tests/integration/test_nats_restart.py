@@ -8,11 +8,11 @@ from typing import TypeVar
 import pytest
 from tests.contract.ports.adapters_under_test import STREAM, draft, installed
 
-from waybook.adapters.embedded.nats_server import NatsServer
 from waybook.adapters.nats.command_queue import NatsCommandQueue
 from waybook.adapters.nats.connection import Connection
 from waybook.adapters.nats.state_log import NatsStateLog
 from waybook.engine.ports import NEW_ANY, Outgoing, PortUnavailable
+from waybook.testing.servers import NatsUnderTest
 
 T = TypeVar("T")
 RUNS = 40
@@ -20,7 +20,7 @@ KILLS = 3
 
 
 @pytest.fixture
-async def connection(own_nats: NatsServer) -> AsyncIterator[Connection]:
+async def connection(own_nats: NatsUnderTest) -> AsyncIterator[Connection]:
     """A connection to a server of this test's own."""
     async with installed(own_nats.url, request_timeout_s=2.0) as opened:
         yield opened
@@ -35,7 +35,7 @@ async def until_more(acknowledged: dict[str, list[tuple[int, str]]], count: int)
 
 
 async def test_writers_carry_on_over_kills_of_the_server_and_every_commit_is_there_once(
-    own_nats: NatsServer, connection: Connection
+    own_nats: NatsUnderTest, connection: Connection
 ) -> None:
     log = NatsStateLog(connection, STREAM)
     acknowledged: dict[str, list[tuple[int, str]]] = {f"r{i}": [] for i in range(RUNS)}
@@ -65,7 +65,7 @@ async def test_writers_carry_on_over_kills_of_the_server_and_every_commit_is_the
 
 
 async def test_every_command_is_delivered_and_acknowledged_over_kills_of_the_server(
-    own_nats: NatsServer, connection: Connection
+    own_nats: NatsUnderTest, connection: Connection
 ) -> None:
     queue = NatsCommandQueue(connection, ack_wait_s=1.0)
     await queue.ensure_consumers((NEW_ANY,))
