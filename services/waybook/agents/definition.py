@@ -144,7 +144,14 @@ def _definition_hash(steps: tuple[Step, ...], events: Mapping[str, type[Event]],
     """Content hash over steps, event schemas and table (DESIGN 4): 16 hexadecimal digits."""
     shapes = {n: msgspec.json.schema(cls) for n, cls in sorted(events.items())}
     rows = [
-        (r.name, r.state, r.on, r.next, *(_source(f) if f is not None else "" for f in (r.guard, r.fields, r.reason)))
+        (
+            r.name,
+            r.state,
+            r.on,
+            r.next,
+            r.restart,
+            *(_source(f) if f is not None else "" for f in (r.guard, r.fields, r.reason)),
+        )
         for r in table.rows
     ]
     parts = (steps, shapes, table.initial, sorted(table.states), sorted(table.terminal), rows)

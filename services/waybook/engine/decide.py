@@ -31,10 +31,11 @@ from waybook.engine.inputs import (
     Start,
     World,
 )
-from waybook.engine.lifecycle import close, edge, matching_row, move, take_row
+from waybook.engine.lifecycle import close, edge, matching_row, move, names_of, take_row
 from waybook.engine.recorder import Holder, Recorder
-from waybook.engine.retry import fail, names_of, retry
-from waybook.engine.run import Action, Run, execution_key
+from waybook.engine.retry import fail, retry
+from waybook.engine.run import NO_PERSON, Action, Run, execution_key
+from waybook.engine.walks import restart
 from waybook.events import engine as e
 from waybook.events.commit import Commit
 from waybook.events.subjects import RunKey
@@ -108,7 +109,9 @@ def _command(recorder: Recorder, delivered: Delivered) -> Outcome:
     if command.if_version is not None and command.if_version != version:
         return Refused("stale", f"the command holds for version {command.if_version}, the run is at {version}")
     before = len(recorder.events)
+    recorder.by = command.actor if delivered.person else NO_PERSON
     outcome = _body(recorder, delivered)
+    recorder.by = NO_PERSON
     if isinstance(outcome, Accepted):
         assert len(recorder.events) > before, f"{command.verb} was accepted and left no event"
         recorder.apply_command(command.id)
@@ -128,7 +131,7 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
     if isinstance(body, Exec):
         return _exec(recorder, delivered, body)
     if isinstance(body, Move):
-        return _move(recorder, body)
+        return _move(recorder, delivered, body)
     if isinstance(body, Cancel):
         return _cancel(recorder, body)
     return _signal(recorder, delivered, body)
@@ -179,7 +182,9 @@ def _publish(
         for o in outputs
     ]
     for output, name in zip(outputs, names, strict=True):
-        take_row(recorder, names_of(recorder, output.event), output.value, name)
+        row = take_row(recorder, names_of(recorder, output.event), output.value, name)
+        if row is not None and row.restart:
+            restart(recorder, row.name, row.reason(recorder.run, output.value) if row.reason else None, holder)
     for name in names:
         dispatch(recorder, name, holder)
 
@@ -227,11 +232,13 @@ def _changes(recorder: Recorder, output: Output) -> bool:
     return output.event in recorder.definition.takers
 
 
-def _move(recorder: Recorder, body: Move) -> Outcome:
+def _move(recorder: Recorder, delivered: Delivered, body: Move) -> Outcome:
     row = edge(recorder.definition.table, recorder.run.state, body.to_state)
     if isinstance(row, Refused):
         return row
     move(recorder, row.name, body.to_state, "Move", dict(body.fields), body.reason)
+    if row.restart:
+        restart(recorder, row.name, body.reason, Holder(delivered.command.id, delivered.claim))
     return Accepted()
 
 

@@ -63,7 +63,8 @@ class Row(msgspec.Struct, frozen=True):
 
     `on` is an event type's name, `StopEvent` for any stop event, or one of the engine's causes `StepFailed`,
     `RetryRequested`, `CancelRequested`. Without `next` only fields change. A row nothing drives yet has `on`
-    empty: it stands for a legal edge that a direct lifecycle call may take.
+    empty: it stands for a legal edge that a direct lifecycle call may take. `restart`: with the transition a new
+    walk begins, in which every step runs again.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Row(msgspec.Struct, frozen=True):
     guard: Guard | None = None
     fields: FieldsOf | None = None
     reason: ReasonOf | None = None
+    restart: bool = False
 
 
 class Table(msgspec.Struct, frozen=True):

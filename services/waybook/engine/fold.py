@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from waybook.engine.definition import FAILED
 from waybook.engine.errors import HistoryHole
 from waybook.engine.run import (
+    NO_PERSON,
     Action,
     Approval,
     Offer,
@@ -239,6 +240,8 @@ def _offered(run: Run, event: e.StepOffered, name: str, at: int) -> None:
 
 def _walk_started(run: Run, event: e.WalkStarted, name: str, at: int) -> None:
     kept = set(event.keep)
+    if event.by != NO_PERSON:
+        run.failures = {}
     run.walk = event.n
     run.walk_token = event.token
     run.unhandled = []

@@ -82,3 +82,10 @@ def edge(table: Table, from_state: str, to_state: str) -> Row | Refused:
         if row.next == to_state and row.state in (from_state, "*") and not _is_loop(row, from_state):
             return row
     return Refused("illegal_edge", f"no row leads from {from_state} to {to_state}")
+
+
+def names_of(recorder: Recorder, event: str) -> tuple[str, ...]:
+    """The names under which a table may list an event: its own, and `StopEvent` for a stop event."""
+    if recorder.definition.kinds.get(event) == "stop":
+        return (event, "StopEvent")
+    return (event,)

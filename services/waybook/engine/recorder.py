@@ -3,7 +3,7 @@
 from waybook.engine.definition import Definition
 from waybook.engine.fold import apply
 from waybook.engine.inputs import World
-from waybook.engine.run import Run
+from waybook.engine.run import NO_PERSON, Run
 from waybook.events import engine as e
 from waybook.events.subjects import RunKey
 
@@ -21,7 +21,8 @@ class Holder:
 class Recorder:
     """A working copy of a run and the events recorded so far for its next commit.
 
-    `now` is the decision's time in ms UTC. `free` counts the executions that may still begin in this worker.
+    `now` is the decision's time in ms UTC. `free` counts the executions that may still begin in this worker. `by`
+    is the person whose word is being decided.
     """
 
     def __init__(self, definition: Definition, key: RunKey, run: Run | None, now: int, world: World) -> None:
@@ -31,6 +32,7 @@ class Recorder:
         self.now = now
         self.world = world
         self.free = world.free_slots
+        self.by = NO_PERSON
         self.version = (run.version if run is not None else 0) + 1
         self.events: list[e.EngineEvent] = []
         self.commands: list[str] = []

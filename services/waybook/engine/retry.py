@@ -4,7 +4,7 @@ from waybook.engine.definition import FAILED, Row, Step
 from waybook.engine.dispatch import begin_or_offer, dispatch_all, may_begin
 from waybook.engine.inputs import Accepted, Delivered, Failed, Nothing, Outcome, Refused
 from waybook.engine.inputs import Retry as RetryRequest
-from waybook.engine.lifecycle import matching_row, move, take_row
+from waybook.engine.lifecycle import matching_row, move, names_of, take_row
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action, PathStep, execution_key
 from waybook.events import engine as e
@@ -144,10 +144,3 @@ def _walk_back(recorder: Recorder) -> None:
         recorded.pop(0)
     for step in recorded:
         move(recorder, step.row, step.to_state, step.on, {}, "retry")
-
-
-def names_of(recorder: Recorder, event: str) -> tuple[str, ...]:
-    """The names under which a table may list an event: its own, and `StopEvent` for a stop event."""
-    if recorder.definition.kinds.get(event) == "stop":
-        return (event, "StopEvent")
-    return (event,)

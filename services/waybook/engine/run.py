@@ -19,6 +19,9 @@ from waybook.events.engine import (
 )
 from waybook.events.subjects import RunKey
 
+NO_PERSON = "engine"
+"""Who starts a walk when no person does; the count of failures survives such walks."""
+
 ActionStatus = Literal["running", "completed", "failed", "abandoned", "released"]
 
 

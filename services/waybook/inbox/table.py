@@ -117,7 +117,7 @@ ROWS = (
     Row("E3", "security_check", "ScanPassed", "classifying", fields=_flags),
     Row("E4", "security_check", "ThreatFound", "quarantined", fields=_flags),
     Row("E5", "security_check", "SpamFound", "archived", fields=_spam),
-    Row("E6", "quarantined", "MailReleased", "received", fields=_released),
+    Row("E6", "quarantined", "MailReleased", "received", fields=_released, restart=True),
     Row("E7", "quarantined", "SenderBlocked", "archived", fields=_blocked),
     Row("E8", "classifying", "MailClassified", "drafting", fields=_classified),
     # Declared and legal; nothing drives these yet.

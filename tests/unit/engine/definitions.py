@@ -118,7 +118,7 @@ PIPELINE_TABLE = Table(
         Row("E3", "security_check", "Clean", "classifying", fields=_flags),
         Row("E4", "security_check", "Threat", "quarantined", fields=_flags),
         Row("E5", "security_check", "Spam", "archived"),
-        Row("E6", "quarantined", "Released", "received"),
+        Row("E6", "quarantined", "Released", "received", restart=True),
         Row("E7", "quarantined", "Blocked", "archived", reason=_reason),
         Row("E8", "classifying", "Classified", "drafting", fields=_flags),
         Row("E9", "classifying", "", "draft_ready"),

@@ -1,0 +1,28 @@
+"""Walks: numbered passes over a run's graph (DESIGN 4, "Retry").
+
+A retry goes on in the walk it is in. A true restart is a new walk: its steps bind the start event, events from
+outside, and outputs of what it keeps; everything else runs again.
+"""
+
+from waybook.engine.dispatch import dispatch_all
+from waybook.engine.lifecycle import names_of, take_row
+from waybook.engine.recorder import Holder, Recorder
+from waybook.events import engine as e
+
+
+def restart(recorder: Recorder, row: str, reason: str | None, holder: Holder) -> None:
+    """Starts a new walk that keeps nothing, because of the lifecycle row `row`, and begins it under `holder`.
+
+    What is open is abandoned and counts as no failure. The row's name is the walk's token: executions of one token
+    never stand for those of another. The start event is put before the table again, as when the run began.
+    """
+    for action in recorder.run.open_actions():
+        recorder.record(e.ActionAbandoned(action=action.id, reason="taken_over"))
+    for retry in list(recorder.run.retries.values()):
+        if retry.timer in recorder.run.timers:
+            recorder.record(e.TimerCancelled(timer=retry.timer, reason="restarted"))
+    recorder.record(e.WalkStarted(n=recorder.run.walk + 1, keep=(), token=row, by=recorder.by, reason=reason or row))
+    start = recorder.run.log[0]
+    value = recorder.definition.decode(start.event, start.schema, start.payload)
+    take_row(recorder, names_of(recorder, start.event), value, start.name)
+    dispatch_all(recorder, holder)
