@@ -1,0 +1,203 @@
+"""The work of route: whether a person decides, or every gate lets the reply go (spec, section 7.6).
+
+By default nothing goes out unattended. The first objection wins and is kept as the reason; a gate that cannot be
+evaluated objects.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from waybook.inbox.classify import Classification
+from waybook.inbox.draft import Draft
+from waybook.inbox.scan.findings import SecurityFlags
+from waybook.inbox.scan.phrases import has_override
+
+Decision = Literal["auto_approve", "human_review"]
+
+
+class Routed(msgspec.Struct, frozen=True, kw_only=True):
+    """Output of route. `gate` names the gate that objected; `shadow`: it would have been approved automatically."""
+
+    decision: Decision
+    reason: str
+    gate: str | None = None
+    confidence: float = 0.0
+    shadow: bool = False
+
+
+class RouteSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The owner's choices. Shadow mode decides and then asks a person all the same."""
+
+    auto_reply: bool = False
+    shadow: bool = True
+    threshold: float = 0.8
+    daily_cap: int = 100
+    without_guard: bool = False
+
+
+class RouteFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What route decides on, read before: gates look at nothing else. None for a switch means it could not be read."""
+
+    classification: Classification
+    draft: Draft
+    flags: SecurityFlags
+    sender: str = ""
+    released: bool = False
+    message_id_reused: bool = False
+    auto_send_blocked: bool = False
+    sender_verified: bool = True
+    breaker: str | None = None
+    daily_count: int = 0
+    spend_exhausted: bool | None = False
+    in_working_hours: bool = True
+    plugin_objection: str | None = None
+
+
+Gate = Callable[[RouteFacts, RouteSettings], str | None]
+_SECRET = re.compile(
+    r"(?i)\b(?:password|passwort|mot de passe|contraseña|one[- ]time (?:code|password)|verification code|otp|pin|tan|api[ _-]?key|secret|token)\b"
+    r"\s*(?:is|ist|est|es|:|=)\s*\S{4,}|\bsk-[A-Za-z0-9]{16,}|\bAKIA[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|"
+    r"https?://\S*(?:reset|recover|magic|verify|invite)[^\s]*(?:token|code|key|t)=\S+|\b(?:code|Code)\D{0,12}\d{6}\b"
+)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a draft holds a password, a one-time code or a recovery link."""
+    return _SECRET.search(text) is not None
+
+
+def route(facts: RouteFacts, settings: RouteSettings, gates: Sequence[tuple[str, Gate]] = ()) -> Routed:
+    """The decision. `gates` are asked after the built-in ones."""
+    score = facts.draft.quality.score if facts.draft.quality else 0.0
+    for name, gate in (*GATES, *gates):
+        try:
+            objection = gate(facts, settings)
+        except Exception as error:  # noqa: BLE001 - a gate that cannot be evaluated objects
+            objection = f"the gate could not be evaluated ({type(error).__name__})"
+        if objection is not None:
+            return Routed(decision="human_review", reason=objection, gate=name, confidence=score)
+    if settings.shadow:
+        return Routed(
+            decision="human_review",
+            reason="shadow mode: it would have been sent",
+            gate="shadow",
+            confidence=score,
+            shadow=True,
+        )
+    return Routed(decision="auto_approve", reason="every gate agreed", confidence=score)
+
+
+def _breaker(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return f"the breaker {facts.breaker} is open" if facts.breaker else None
+
+
+def _auto_reply(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return None if settings.auto_reply else "automatic replies are off"
+
+
+def _threshold(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    quality = facts.draft.quality
+    if quality is None:
+        return "the quality of the draft is unknown"
+    if quality.score < settings.threshold:
+        return f"the draft's score {quality.score:.2f} is below {settings.threshold:.2f}"
+    if facts.classification.confidence < settings.threshold:
+        return (
+            f"the classification's confidence {facts.classification.confidence:.2f} is below {settings.threshold:.2f}"
+        )
+    return None
+
+
+def _daily_cap(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return f"the daily cap of {settings.daily_cap} is reached" if facts.daily_count >= settings.daily_cap else None
+
+
+def _message(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    if facts.draft.text is None:
+        return facts.draft.reason or "there is no draft"
+    return None
+
+
+def _spend(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return "the spend budget is used up or unreadable" if facts.spend_exhausted is not False else None
+
+
+def _hours(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return None if facts.in_working_hours else "it is outside working hours"
+
+
+def _blocked(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return "an open question was never answered" if facts.auto_send_blocked else None
+
+
+def _grave(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    for intent in facts.classification.intents:
+        if intent.category == "complaint" or intent.priority == "urgent":
+            word = "a complaint" if intent.category == "complaint" else "urgent"
+            return f"the message is {word}"
+    return None
+
+
+def _guard(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    if facts.flags.guard_unavailable:
+        return "the guard did not answer"
+    if not facts.flags.guard_configured and not settings.without_guard:
+        return "no guard is configured"
+    return None
+
+
+def _trust(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    if facts.released:
+        return "a person released it from quarantine"
+    if facts.message_id_reused:
+        return "its Message-ID belongs to another message"
+    if facts.flags.injection_detected:
+        return "the scan found something that looks like an injection"
+    suspicious = next((f for f in facts.flags.findings if f.kind == "sender"), None)
+    if suspicious is not None:
+        return f"the sender is doubtful ({suspicious.name})"
+    return None if facts.sender_verified else "the sender is not verified"
+
+
+def _recipient(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return None if "@" in facts.sender else "the sender's address cannot be told"
+
+
+def _override(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return "the draft holds an order to the machine" if has_override([facts.draft.text or ""]) else None
+
+
+def _secret(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return "the draft holds a secret" if holds_secret(facts.draft.text or "") else None
+
+
+def _rules(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return "a rule of the owner forbids it" if facts.classification.never_auto_send else None
+
+
+def _plugin(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    return facts.plugin_objection
+
+
+GATES: tuple[tuple[str, Gate], ...] = (
+    ("breaker", _breaker),
+    ("message", _message),
+    ("auto_reply", _auto_reply),
+    ("threshold", _threshold),
+    ("daily_cap", _daily_cap),
+    ("spend_budget", _spend),
+    ("working_hours", _hours),
+    ("auto_send_blocked", _blocked),
+    ("complaint_or_urgent", _grave),
+    ("guard", _guard),
+    ("trust", _trust),
+    ("recipient", _recipient),
+    ("override_phrase", _override),
+    ("secret", _secret),
+    ("owner_rules", _rules),
+    ("plugin", _plugin),
+)
+"""The gates in their order (spec, section 7.6)."""
