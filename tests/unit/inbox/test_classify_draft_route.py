@@ -1,6 +1,6 @@
 """From the labels to the decision."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
@@ -66,7 +66,7 @@ class Scripted:
             data=None if isinstance(answer, str) else answer,
         )
 
-    def stream(self, request: ModelRequest) -> "object":  # type: ignore[override]
+    def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelAnswer]:
         raise NotImplementedError
 
 
@@ -245,7 +245,7 @@ def test_everything_is_decided_by_a_person_unless_switched_on() -> None:
     assert route(READY, ON).decision == "auto_approve"
 
 
-OBJECTIONS = {
+OBJECTIONS: dict[str, dict[str, Any]] = {
     "breaker": {"breaker": "errors"},
     "message": {"draft": Draft(text=None, subject="s", reason="no readable text")},
     "threshold": {"draft": Draft(text="x", subject="s")},

@@ -1,5 +1,6 @@
 """The context: what is looked up, and what survives the budget."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ class _Extraction:
             raise self._answer
         return ModelAnswer(model="x", data=self._answer)
 
-    def stream(self, request: ModelRequest) -> "object":  # type: ignore[override]
+    def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelAnswer]:
         raise NotImplementedError
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 from tests.unit.inbox.mails import mail
@@ -37,7 +38,7 @@ class ScriptedGuard:
             raise answer
         return ModelAnswer(model=self.name, data=answer)
 
-    def stream(self, request: ModelRequest) -> "object":  # type: ignore[override]
+    def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelAnswer]:
         raise NotImplementedError
 
 
