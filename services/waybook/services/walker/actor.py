@@ -23,7 +23,18 @@ from waybook.engine.inputs import (
     Start,
     World,
 )
-from waybook.engine.lease import Ack, Bury, GiveBack, Silent, give_back, questions, reconcile, settle
+from waybook.engine.lease import (
+    Ack,
+    Bury,
+    GiveBack,
+    Keep,
+    Silent,
+    give_back,
+    is_expired,
+    questions,
+    reconcile,
+    settle,
+)
 from waybook.engine.ports import AppendConflict, CommitTooLarge, Delivery, PortError
 from waybook.engine.run import Action, Run
 from waybook.events.command import StartPayload
@@ -56,6 +67,7 @@ class Office(Protocol):
     def free_slots(self) -> int: ...
     async def gone(self, sequences: Collection[int]) -> frozenset[int]: ...
     def hold(self, delivery: Delivery, until: int) -> None: ...
+    def broken(self, delivery: Delivery) -> bool: ...
     async def settle(self, item: Item, key: RunKey, outcome: Outcome, run: Run | None) -> None: ...
     async def finish(self, delivery: Delivery) -> None: ...
     def forget(self, delivery: Delivery) -> None: ...
@@ -81,6 +93,9 @@ class RunActor:
         self._waiting: deque[Item] = deque()
         self._run: Run | None = None
         self._loaded = False
+        # Others may have written since: the run is read again before anything is decided.
+        self._behind = False
+        self._look = False
         self._working = False
         self.holds: dict[str, Delivery] = {}
         # Bodies by action: one that has ended stays until its result is decided.
@@ -94,6 +109,9 @@ class RunActor:
     def submit(self, item: Item) -> None:
         """Puts an input before the run; it is decided with everything else that waits."""
         self._waiting.append(item)
+        self._wake()
+
+    def _wake(self) -> None:
         if not self._working:
             self._working = True
             self._office.spawn(self._work())
@@ -101,7 +119,10 @@ class RunActor:
     async def _work(self) -> None:
         batch: list[Item] = []
         try:
-            while self._waiting or self._to_release():
+            while self._waiting or self._look or self._to_release():
+                if self._look:
+                    await self._read_again()
+                    continue
                 batch = self._take() if self._waiting else [Item(Released(self._to_release()))]
                 await self._decide(batch)
         except Exception:
@@ -129,28 +150,48 @@ class RunActor:
         return item
 
     async def _decide(self, batch: list[Item]) -> None:
-        while True:
+        committed: Committed | None = None
+        while committed is None:
             try:
+                await self._catch_up(batch)
+                batch = self._unexpired(batch)
+                if not batch:
+                    return
                 committed = await self._attempt(batch)
             except AppendConflict:
-                await self._reload()
-                continue
+                self._behind = True
             except CommitTooLarge as error:
                 batch = _as_failures(batch, error)
-                continue
             except PortError as error:
                 await self._office.unhealthy(error)
                 await asyncio.sleep(PORT_PAUSE_S)
-                continue
-            if committed is not None:
-                self._office.healthy()
-                break
+        self._office.healthy()
         await self._afterwards(batch, committed)
+
+    async def _catch_up(self, batch: list[Item]) -> None:
+        """A first start is decided without reading: most find an empty subject, and the guard tells the others."""
+        if self._behind or not (self._loaded or isinstance(_body(batch[0]), Start)):
+            await self._reload()
+
+    async def _reload(self) -> None:
+        self._run = await self._office.lifecycle.load(self.key, self._run)
+        self._loaded, self._behind = True, False
+
+    def _unexpired(self, batch: list[Item]) -> list[Item]:
+        """Without the deliveries whose leases lapsed while they waited: a newer one may be in other hands (rule 8)."""
+        kept = []
+        for item in batch:
+            one, delivery = item.input, item.delivery
+            if isinstance(one, Delivered) and delivery is not None:
+                broken = self._office.broken(delivery)
+                if is_expired(self._run, one.command.id, one.claim, broken=broken):
+                    self._office.forget(delivery)
+                    continue
+            kept.append(item)
+        return kept
 
     async def _attempt(self, batch: list[Item]) -> Committed | None:
         """One decision and its append; None when it appended nothing and the run turned out to be stale."""
-        if not self._loaded and not isinstance(_body(batch[0]), Start):
-            await self._reload()
         inputs = [item.input for item in batch]
         committed = await self._office.lifecycle.commit(
             self._definition.engine,
@@ -164,13 +205,17 @@ class RunActor:
         if committed.appended:
             self._run, self._loaded = committed.run, True
         elif not await self._office.lifecycle.confirmed(self.key, self._run):
-            await self._reload()
+            self._behind = True
             return None
         return committed
 
-    async def _reload(self) -> None:
-        self._run = await self._office.lifecycle.load(self.key, self._run)
-        self._loaded = True
+    async def _read_again(self) -> None:
+        """After a pause longer than the lease: what others made of the run decides what goes on here."""
+        self._look = False
+        while self._behind:
+            await self._insist(self._reload)
+        self._reconcile(self._run)
+        await self._settle_holds(self._run)
 
     async def _world(self, inputs: Sequence[Input]) -> World:
         free = max(1, self._office.free_slots())
@@ -229,7 +274,6 @@ class RunActor:
         self.holds[command] = delivery
 
     def _begin(self, run: Run, action: Action) -> None:
-        self._office.hold(self.holds[action.command], action.deadline)
         self._tasks[action.id] = self._office.spawn(self._execute(run, action))
 
     async def _execute(self, run: Run, action: Action) -> None:
@@ -239,7 +283,11 @@ class RunActor:
         """Acknowledges commands without open actions; drops those that a later delivery holds (rules 3 and 4)."""
         for command, delivery in list(self.holds.items()):
             following = settle(run, command, delivery.claim)
-            if isinstance(following, Silent):
+            if isinstance(following, Keep) and run is not None:
+                if not self._office.broken(delivery):
+                    deadlines = (a.deadline for a in run.open_actions() if a.command == command)
+                    self._office.hold(delivery, max(deadlines))
+            elif isinstance(following, Silent):
                 log.info("superseded", extra={"action": "claim_superseded", "run": str(self.key), "command": command})
                 self._office.forget(self.holds.pop(command))
             elif isinstance(following, Ack | Bury):
@@ -260,16 +308,16 @@ class RunActor:
 
     def claims_lost(self) -> None:
         """After a pause longer than the lease every claim counts as lost: the run's tail is read before anything else."""
-        self._loaded = False
+        self._behind = self._look = True
+        self._wake()
 
     def release(self) -> None:
         """Graceful stop: gives back the actions of every held command, once what waits is decided."""
         self._stopping = True
         for task in self._tasks.values():
             task.cancel()
-        if not self._working and self._to_release():
-            self._working = True
-            self._office.spawn(self._work())
+        if self._to_release():
+            self._wake()
 
     def _to_release(self) -> tuple[str, ...]:
         if not self._stopping or self._run is None:
@@ -282,7 +330,7 @@ class RunActor:
         """After `release` was decided: the deliveries go back to the queue at once (rule 4)."""
         for command, delivery in list(self.holds.items()):
             del self.holds[command]
-            following = give_back(self._run, command, delivery.claim)
+            following = give_back(self._run, command, delivery.claim, broken=self._office.broken(delivery))
             if isinstance(following, Ack):
                 await self._office.finish(delivery)
                 continue

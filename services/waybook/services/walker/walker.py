@@ -10,7 +10,8 @@ import msgspec
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.errors import DefinitionError
-from waybook.engine.inputs import Accepted, Delivered, Outcome, Refused, Start
+from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Refused
+from waybook.engine.lease import Ack, Again, Bury, Silent, settle
 from waybook.engine.ports import (
     Clock,
     CommandQueue,
@@ -49,8 +50,15 @@ COALESCE_S = 0.002
 DECIDE_MS = 600_000
 """How long a lease is renewed while its command waits for a decision or a server, beyond any step's deadline."""
 
-OVERTAKEN_GRACE_MS = 30_000
-"""How long a command for a run that does not exist yet is given back before it is refused."""
+ALL_AT_ONCE = 1_000_000
+"""How many executions one commit may begin, as long as nothing answers `StepOffered`."""
+
+
+class _Pulled(msgspec.Struct, frozen=True):
+    """By which consumer a delivery came, and how often all claims had been lost by then."""
+
+    consumer: str
+    epoch: int
 
 
 class WalkerPorts(msgspec.Struct, frozen=True):
@@ -109,7 +117,9 @@ class Walker:
         self._stopping = asyncio.Event()
         self._crashed: BaseException | None = None
         self._taken = {self._options.new_consumer: 0, self._options.ctl_consumer: 0}
-        self._origin: dict[int, str] = {}
+        self._pulled: dict[int, _Pulled] = {}
+        self._epoch = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._freed = asyncio.Event()
         self.problem: PortError | None = None
 
@@ -118,6 +128,7 @@ class Walker:
     async def run(self) -> None:
         """Takes and walks commands until `stop()`. Raises what broke a run actor for a reason of the program's own."""
         options = self._options
+        self._loop = asyncio.get_running_loop()
         pulls = [
             asyncio.create_task(self._pull(options.new_consumer, options.slots)),
             asyncio.create_task(self._pull(options.ctl_consumer, options.ctl_slots)),
@@ -173,7 +184,7 @@ class Walker:
                 continue
             for delivery in deliveries:
                 self._taken[consumer] += 1
-                self._origin[id(delivery)] = consumer
+                self._pulled[id(delivery)] = _Pulled(consumer, self._epoch)
                 self._ports.heartbeat.hold(delivery.ack_subject, self._ports.clock.now() + DECIDE_MS)
                 self.spawn(self._receive(delivery))
             await asyncio.sleep(0)
@@ -228,8 +239,8 @@ class Walker:
     # --- what actors need
 
     def free_slots(self) -> int:
-        """Executions that may begin now; a command's own next step always may."""
-        return max(1, self._options.slots - sum(self._taken.values()))
+        """Executions that one commit may begin."""
+        return ALL_AT_ONCE
 
     async def gone(self, sequences: Collection[int]) -> frozenset[int]:
         """Those of `sequences` at which COMMANDS holds nothing any more."""
@@ -239,12 +250,17 @@ class Walker:
     def hold(self, delivery: Delivery, until: int) -> None:
         self._ports.heartbeat.hold(delivery.ack_subject, until + DECIDE_MS)
 
+    def broken(self, delivery: Delivery) -> bool:
+        """Whether all claims were lost since the delivery came: it may be in other hands."""
+        pulled = self._pulled.get(id(delivery))
+        return pulled is None or pulled.epoch < self._epoch
+
     def forget(self, delivery: Delivery) -> None:
         """Frees the delivery's slot without a word to the server."""
         self._ports.heartbeat.drop(delivery.ack_subject)
-        consumer = self._origin.pop(id(delivery), None)
-        if consumer is not None:
-            self._taken[consumer] -= 1
+        pulled = self._pulled.pop(id(delivery), None)
+        if pulled is not None:
+            self._taken[pulled.consumer] -= 1
             self._freed.set()
 
     async def finish(self, delivery: Delivery) -> None:
@@ -266,29 +282,32 @@ class Walker:
             if run is not None and command.id in run.convicted:
                 await self._convict(delivery, run, command)
             return
-        if isinstance(outcome, Refused):
-            await self._settle_refusal(item, key, command, outcome)
-            return
-        if outcome.reason in ("superseded", "elsewhere", "unknown_timer"):
+        waited_ms = self._ports.clock.now() - delivery.received_at
+        broken = self.broken(delivery)
+        following = settle(run, command.id, delivery.claim, outcome, broken=broken, waited_ms=waited_ms)
+        if isinstance(following, Silent):
             self.forget(delivery)
-        elif outcome.reason != "held":
-            await self._answer(delivery, _answer(key, command, run, ok=True, already=True, reason=outcome.reason))
-            await self.finish(delivery)
+        elif isinstance(following, Again):
+            self.forget(delivery)
+            if not broken:
+                await delivery.nak(delay_s=following.delay_ms / 1000)
+        elif isinstance(following, Ack | Bury):
+            await self._close(item, key, command, outcome, run)
 
-    async def _settle_refusal(self, item: Item, key: RunKey, command: Command, refused: Refused) -> None:
+    async def _close(
+        self, item: Item, key: RunKey, command: Command, outcome: Nothing | Refused, run: Run | None
+    ) -> None:
+        """Answers and acknowledges a command under which nothing is open; a convicted one goes to DEAD before."""
         delivery = item.delivery
-        assert delivery is not None and isinstance(item.input, Delivered)
-        if refused.reason == "message_id_reused" and item.start is not None:
+        assert delivery is not None
+        if isinstance(outcome, Nothing):
+            if run is not None and command.id in run.convicted:
+                await self._convict(delivery, run, command)
+            await self._answer(delivery, _answer(key, command, run, ok=True, already=True, reason=outcome.reason))
+        elif outcome.reason == "message_id_reused" and item.start is not None:
             await self._restart_elsewhere(delivery, key, command, item.start)
-        elif refused.reason == "message_not_found" and not isinstance(item.input.body, Start):
-            age = self._ports.clock.now() - delivery.received_at
-            if age < OVERTAKEN_GRACE_MS:
-                self.forget(delivery)
-                await delivery.nak(delay_s=min(1.0, (OVERTAKEN_GRACE_MS - age) / 1000))
-                return
-            await self._refuse(delivery, key, command, refused)
         else:
-            await self._refuse(delivery, key, command, refused)
+            await self._refuse(delivery, key, command, outcome)
         await self.finish(delivery)
 
     async def _restart_elsewhere(self, delivery: Delivery, key: RunKey, command: Command, start: StartPayload) -> None:
@@ -398,8 +417,13 @@ class Walker:
             del self._actors[actor.key]
 
     def claims_lost(self) -> None:
-        """Called after a pause longer than the lease."""
-        for actor in self._actors.values():
+        """Called after a pause longer than the lease, from any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._claims_lost)
+
+    def _claims_lost(self) -> None:
+        self._epoch += 1
+        for actor in list(self._actors.values()):
             actor.claims_lost()
 
 
