@@ -52,7 +52,7 @@ class Doubtful:
 async def doubtful(connection: Connection, clean_nats: NatsUnderTest) -> AsyncIterator[Doubtful]:
     """See Doubtful."""
     async with Proxy(clean_nats.url) as proxy:
-        settings = NatsSettings(servers=(proxy.url,), request_timeout_s=1.0)
+        settings = NatsSettings(servers=(proxy.url,), request_timeout_s=0.4)
         async with await Connection.open(settings) as behind:
             yield Doubtful(proxy, NatsStateLog(behind, STREAM), NatsStateLog(connection, STREAM))
 
@@ -80,7 +80,7 @@ async def test_silence_alone_is_an_unknown_outcome_too(doubtful: Doubtful) -> No
     doubtful.proxy.deaf = True
     append = asyncio.create_task(doubtful.log.append(draft("r", 0)))
     await doubtful.until_stored("r")
-    await asyncio.sleep(1.3)
+    await asyncio.sleep(0.6)
     doubtful.proxy.deaf = False
     sequence = await append
     assert [r.sequence for r in await doubtful.history("r")] == [sequence]
