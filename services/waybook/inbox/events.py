@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from waybook.events.typed import Event, ExternalEvent, StartEvent
+from waybook.inbox.intake.mail import ParsedMail
 
 
 class ObjectReference(msgspec.Struct, frozen=True):
@@ -15,42 +16,20 @@ class ObjectReference(msgspec.Struct, frozen=True):
     size: int
 
 
-class Attachment(msgspec.Struct, frozen=True):
-    """A part of the mail that is no text of it."""
+class MailReceived(StartEvent, frozen=True, kw_only=True, rename={"sender": "from"}):
+    """A mail, as intake read it.
 
-    name: str
-    content_type: str
-    size: int
-    sha256: str
-    object: ObjectReference | None = None
-
-
-class MailReceived(StartEvent, frozen=True, kw_only=True):
-    """A mail, as intake read it. Long texts are cut at 64 KiB; `text_object` and `html_object` hold them whole.
-
-    `sender` is the From header for people, `sender_address` the bare address. `automated` says why it is never
-    answered, None when it is an ordinary mail. `defects` are intake's remarks on what was wrong with it.
+    `sender`, `subject` and `date` (ISO 8601, UTC) are for people and read models. Texts over 64 KiB are cut in
+    `mail`; `objects` names, by field, the object that holds such a text whole, and by digest those that hold the
+    attachments. `received_at` is in ms, UTC.
     """
 
     sender: str
-    sender_address: str
     subject: str
-    text: str
-    html: str | None = None
-    to: tuple[str, ...] = ()
-    cc: tuple[str, ...] = ()
-    reply_to: str | None = None
+    mail: ParsedMail
+    received_at: int
     date: str | None = None
-    message_id: str | None = None
-    in_reply_to: str | None = None
-    references: tuple[str, ...] = ()
-    headers: dict[str, str] = {}
-    attachments: tuple[Attachment, ...] = ()
-    text_object: ObjectReference | None = None
-    html_object: ObjectReference | None = None
-    automated: str | None = None
-    defects: tuple[str, ...] = ()
-    received_at: int | None = None
+    objects: dict[str, ObjectReference] = {}
 
 
 class SecurityFlags(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -20,11 +20,11 @@ def _plain(value: Any) -> Any:
 
 
 def _is_automated(run: Run, event: ev.MailReceived, world: World) -> bool:
-    return event.automated is not None
+    return event.mail.automated is not None
 
 
 def _archive_automated(run: Run, event: ev.MailReceived) -> dict[str, Any]:
-    return {"archive_reason": "automated", "automated": event.automated}
+    return {"archive_reason": "automated", "automated": event.mail.automated}
 
 
 def _flags(run: Run, event: ev.ScanPassed | ev.ThreatFound) -> dict[str, Any]:
