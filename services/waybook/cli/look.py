@@ -118,7 +118,7 @@ async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) 
     async with looked_at(settings, "why", data_dir) as installation:
         key = await _find(installation, run, agent)
         folded, _ = await read_history(installation.wiring.state, Codec(), key)
-        definition, _ = mail_agent(settings, installation.wiring)
+        definition, _ = mail_agent(settings)
         if folded.agent != definition.engine.agent:
             raise TerminalError(f"agent {folded.agent} is not carried here, so its lifecycle is not known")
         answer = msgspec.to_builtins(explain(definition.engine, folded))

@@ -7,7 +7,9 @@ import typer
 
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Where the embedded servers keep their data [env: WAYBOOK_DATA_DIR].", show_default=False),
+    typer.Option(
+        "--data-dir", help="Where the embedded servers keep their data [env: WAYBOOK_DATA_DIR].", show_default=False
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON to standard output instead of a table.")]
 Agent = Annotated[str, typer.Option("--agent", help="The agent that the run belongs to.")]

@@ -147,7 +147,7 @@ async def _up(settings: Settings, data_dir: Path | None) -> None:
     async with AsyncExitStack() as stack:
         installation = await stack.enter_async_context(owned(settings, "up", data_dir))
         await stack.enter_async_context(projecting(installation))
-        agent, provides = mail_agent(settings, installation.wiring)
+        agent, provides = mail_agent(settings)
         await stack.enter_async_context(walking(installation, [agent], provides))
         out.print(f"nats-server  {installation.addresses.nats_url}")
         out.print(f"PostgreSQL   {installation.addresses.database_url}")

@@ -1,11 +1,14 @@
 """The typed events of the `inbox` agent."""
 
-from typing import Any
-
 import msgspec
 
 from waybook.events.typed import Event, ExternalEvent, StartEvent
+from waybook.inbox.classify import Classification
+from waybook.inbox.context import Context
+from waybook.inbox.draft import Draft
 from waybook.inbox.intake.mail import ParsedMail
+from waybook.inbox.route import Routed
+from waybook.inbox.scan.findings import SecurityFlags
 
 
 class ObjectReference(msgspec.Struct, frozen=True):
@@ -32,23 +35,11 @@ class MailReceived(StartEvent, frozen=True, kw_only=True, rename={"sender": "fro
     objects: dict[str, ObjectReference] = {}
 
 
-class SecurityFlags(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the scan found (pipeline-spec 2). Confidences are 0..1, the spam score 0..100."""
-
-    injection_detected: bool
-    confidence: float
-    scan_timestamp: int
-    injection_type: str | None = None
-    flagged_content: str | None = None
-    spam_score: int = 0
-    phishing_detected: bool = False
-    guard_unavailable: bool = False
-
-
 class ScanPassed(Event, frozen=True, kw_only=True):
-    """The scan found nothing that stops the mail."""
+    """The scan found nothing that stops the mail. `text` is what a reader sees of it, and all that a model may read."""
 
     flags: SecurityFlags
+    text: str
 
 
 class ThreatFound(Event, frozen=True, kw_only=True):
@@ -63,24 +54,16 @@ class SpamFound(Event, frozen=True, kw_only=True):
     flags: SecurityFlags
 
 
+class AgentDisabled(Event, frozen=True, kw_only=True):
+    """The scan passed, and the owner has switched the agent off: the mail waits where it is, its flags are kept."""
+
+    flags: SecurityFlags
+
+
 class ContextRetrieved(Event, frozen=True, kw_only=True):
-    """What is known around the mail, within the token budget. `tier`: normal, compacted or emergency."""
+    """What is known around the mail, within the token budget."""
 
-    text: str
-    tier: str
-    coverage: dict[str, Any] = {}
-    grounding_sources: tuple[str, ...] = ()
-
-
-class Classification(msgspec.Struct, frozen=True):
-    """One intent of a mail (pipeline-spec 7.3)."""
-
-    category: str
-    priority: str
-    sentiment: str
-    intent: str
-    confidence: float
-    language: str | None = None
+    context: Context
 
 
 class MailClassified(Event, frozen=True, kw_only=True):
@@ -93,40 +76,26 @@ class SpamClassified(Event, frozen=True, kw_only=True):
     """The classifier takes the mail for spam, or a rule of the owner archives it (`reason`)."""
 
     classification: Classification
-    reason: str = "classifier_spam"
-
-
-class DraftQuality(msgspec.Struct, frozen=True):
-    """The self-check's judgement of a draft."""
-
-    score: float
-    complete: bool
-    grounded: bool
-    flags: tuple[str, ...] = ()
+    reason: str
 
 
 class DraftProposed(Event, frozen=True, kw_only=True):
-    """A reply. It carries what `route` weighs, so nothing is read from a shared record."""
+    """A reply to all intents. It carries the classification on, so that `route` reads no shared record."""
 
-    text: str
-    subject: str
+    draft: Draft
     classification: Classification
-    quality: DraftQuality | None = None
-    options: tuple[str, ...] = ()
 
 
 class ReviewRequested(Event, frozen=True, kw_only=True):
-    """A person decides; `reason` names the first objection."""
+    """A person decides; the decision names the first objection."""
 
-    reason: str
-    confidence: float | None = None
+    routed: Routed
 
 
 class AutoApproved(Event, frozen=True, kw_only=True):
     """Every gate agrees to an unattended reply."""
 
-    reason: str
-    confidence: float
+    routed: Routed
 
 
 class MailReleased(ExternalEvent, frozen=True, kw_only=True):

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+from waybook.projections.errors import NoReadModels
+from waybook.projections.read_models import ReadModels
 
 from waybook.events.errors import RetryableError
 from waybook.inbox.intake.sources import Item, Skipped
-from waybook.projections.errors import NoReadModels
-from waybook.projections.read_models import ReadModels
 from waybook.services.bootstrap.installation import Installation, owned, projecting, walking
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
@@ -63,7 +63,7 @@ async def run_mails(
     async with AsyncExitStack() as stack:
         installation = await stack.enter_async_context(owned(settings, "run", data_dir))
         await stack.enter_async_context(projecting(installation))
-        agent, provides = mail_agent(settings, installation.wiring)
+        agent, provides = mail_agent(settings)
         await stack.enter_async_context(walking(installation, [agent], provides))
         submissions, skipped = await _take_in(installation, items, progress)
         models = await stack.enter_async_context(ReadModels.open(installation.database_url))
@@ -118,5 +118,7 @@ async def _until_settled(models: ReadModels, tenant: str, runs: list[str], progr
         if settled != last:
             last, since = settled, time.monotonic()
         elif time.monotonic() - since > PATIENCE_S:
-            raise NothingMoves(f"{len(runs) - settled} runs did not move for {PATIENCE_S:g} s; `waybook why RUN` says more")
+            raise NothingMoves(
+                f"{len(runs) - settled} runs did not move for {PATIENCE_S:g} s; `waybook why RUN` says more"
+            )
         await asyncio.sleep(POLL_S)

@@ -77,7 +77,7 @@ class Starts:
         rest may be taken in again without harm.
         """
         if not self._listening:
-            await self._connection.subscribe(self._inbox, self._receive)
+            self._connection.subscribe(self._inbox, self._receive)
             self._listening = True
         source = iter(items)
         while group := list(islice(source, GROUP)):

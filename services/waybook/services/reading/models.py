@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
-
-from waybook.events.commit import Position
 from waybook.projections.projector import Projector
 from waybook.projections.read_models import ReadModels
+
+from waybook.events.commit import Position
 from waybook.services.bootstrap.installation import Installation
 from waybook.services.bootstrap.wiring import Wiring
 
@@ -61,4 +61,3 @@ async def _project(installation: Installation, position: Position) -> None:
     reached.cancel()
     await work
     await asyncio.gather(reached, return_exceptions=True)
-

@@ -9,6 +9,7 @@ from typing import Any
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition, StepBody
 from waybook.agents.errors import RetryAfter, StepDeadlinePassed
+from waybook.agents.model import ModelRateLimited
 from waybook.engine.inputs import Completed, Failed
 from waybook.engine.ports import Clock, PortError
 from waybook.engine.run import Action, Run
@@ -37,6 +38,7 @@ class Executor:
             execution=f"{run.key}/{action.execution}",
             attempt=action.attempt,
             flags=run.flags,
+            thread=run.thread,
         )
         began = time.perf_counter()
         try:
@@ -88,8 +90,9 @@ class Executor:
 
     def _failed(self, action: Action, error: Exception, began: float, context: StepContext) -> Failed:
         not_before = None
-        if isinstance(error, RetryAfter):
-            not_before = self._clock.now() + round(error.seconds * 1000)
+        wait_ms = _wait_ms(error)
+        if wait_ms is not None:
+            not_before = self._clock.now() + wait_ms
         failure = Failure(
             type(error).__name__, str(error) or type(error).__name__, not isinstance(error, TerminalError)
         )
@@ -111,3 +114,10 @@ def _event(definition: AgentDefinition, run: Run, name: str) -> Any:
 
 def _elapsed(began: float) -> int:
     return round((time.perf_counter() - began) * 1000)
+
+
+def _wait_ms(error: Exception) -> int | None:
+    """How long the other side asked to wait, None when it did not."""
+    if isinstance(error, RetryAfter):
+        return round(error.seconds * 1000)
+    return error.retry_after_ms if isinstance(error, ModelRateLimited) else None
