@@ -1,32 +1,34 @@
 """The work of the bench: the `inbox` lifecycle with five steps that do nothing (DESIGN 12)."""
 
-from waybook.agents import Agent, StartEvent, step
+from waybook.agents import Agent, step
+from waybook.inbox.classify import Classification, Intent
+from waybook.inbox.context import Context, Coverage
+from waybook.inbox.draft import Draft
 from waybook.inbox.events import (
-    Classification,
     ContextRetrieved,
     DraftProposed,
     MailClassified,
+    MailReceived,
     ReviewRequested,
     ScanPassed,
-    SecurityFlags,
 )
+from waybook.inbox.intake.mail import ParsedMail
+from waybook.inbox.route import Routed
+from waybook.inbox.scan.findings import SecurityFlags
 from waybook.inbox.table import TABLE
 
-FLAGS = SecurityFlags(injection_detected=False, confidence=0.0, scan_timestamp=0)
-CLASSIFICATION = Classification("support", "normal", "neutral", "question", 0.9)
+INTENT = Intent(category="support", priority="normal", sentiment="neutral", intent="question", confidence=0.9)
+CLASSIFICATION = Classification(intents=(INTENT,))
+PASSED = ScanPassed(flags=SecurityFlags(), text="")
+RETRIEVED = ContextRetrieved(context=Context(text="", tier="normal", tokens=0, coverage=Coverage()))
+PROPOSED = DraftProposed(draft=Draft(text="Thank you.", subject="Re: no-op"), classification=CLASSIFICATION)
+REVIEW = ReviewRequested(routed=Routed(decision="human_review", reason="automatic replies are off"))
 
 
-class MailReceived(StartEvent, frozen=True, kw_only=True, rename={"sender": "from"}):
-    """A start event as small as the bare figure's payload, under the name that the lifecycle table knows."""
-
-    sender: str
-    subject: str
-    text: str
-    automated: str | None = None
-
-    @property
-    def mail(self) -> "MailReceived":
-        return self
+def mail(number: int) -> MailReceived:
+    """A start event about as small as the bare figure's payload."""
+    parsed = ParsedMail(subject="no-op", message_id=f"{number}@x.example", text="x" * 200, body_source="plain")
+    return MailReceived(sender="ann@x.example", subject="no-op", mail=parsed, received_at=0)
 
 
 class NoopInbox(Agent):
@@ -37,11 +39,11 @@ class NoopInbox(Agent):
 
     @step
     async def security_scan(self, mail: MailReceived) -> ScanPassed:
-        return ScanPassed(flags=FLAGS)
+        return PASSED
 
     @step
     async def context_retrieval(self, mail: MailReceived, scan: ScanPassed) -> ContextRetrieved:
-        return ContextRetrieved(text="", tier="normal")
+        return RETRIEVED
 
     @step
     async def classify(self, mail: MailReceived, context: ContextRetrieved) -> MailClassified:
@@ -49,8 +51,8 @@ class NoopInbox(Agent):
 
     @step
     async def draft(self, mail: MailReceived, classified: MailClassified) -> DraftProposed:
-        return DraftProposed(text="Thank you.", subject="Re: no-op", classification=classified.classification)
+        return PROPOSED
 
     @step
     async def route(self, draft: DraftProposed) -> ReviewRequested:
-        return ReviewRequested(reason="auto_reply_off")
+        return REVIEW

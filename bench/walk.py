@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from bench.noop import MailReceived, NoopInbox
+from bench.noop import NoopInbox, mail
 from waybook.adapters.nats.outcome import LeaderReads
 from waybook.agents.definition import define
 from waybook.engine.ports import Outgoing
@@ -40,10 +40,9 @@ class Field:
     def start(self, tenant: str, number: int) -> Outgoing:
         """The start of one message."""
         key = RunKey(tenant, "inbox", f"m{number}")
-        mail = MailReceived(sender="ann@x.example", subject="no-op", text="x" * 200)
         payload = StartPayload(
             event="MailReceived",
-            body=msgspec.Raw(msgspec.json.encode(mail)),
+            body=msgspec.Raw(msgspec.json.encode(mail(number))),
             content=f"c{number}",
             thread=f"t{number}",
             mailbox="inbox",

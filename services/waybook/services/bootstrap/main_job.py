@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
-from waybook.projections.errors import NoReadModels
-from waybook.projections.read_models import ReadModels
 
 from waybook.events.errors import RetryableError
 from waybook.inbox.intake.sources import Item, Skipped
+from waybook.projections.errors import NoReadModels
+from waybook.projections.read_models import ReadModels
 from waybook.services.bootstrap.installation import Installation, owned, projecting, walking
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
-from waybook.projections.projector import Projector
-from waybook.projections.read_models import ReadModels
 
 from waybook.events.commit import Position
+from waybook.projections.errors import NoReadModels
+from waybook.projections.projector import Projector
+from waybook.projections.read_models import ReadModels
 from waybook.services.bootstrap.installation import Installation
 from waybook.services.bootstrap.wiring import Wiring
 
@@ -47,9 +48,16 @@ async def caught_up(installation: Installation) -> AsyncIterator[ReadModels]:
                 await models.wait_until(position, BESIDE_S)
             except TimeoutError:
                 log.warning("the read models lag behind", extra={"action": "read_models_lag"})
-        elif not await models.is_at(position):
+        elif not await _is_at(models, position):
             await _project(installation, position)
         yield models
+
+
+async def _is_at(models: ReadModels, position: Position) -> bool:
+    try:
+        return await models.position(position.stream) >= position.sequence
+    except NoReadModels:
+        return False  # nothing was ever projected here
 
 
 async def _project(installation: Installation, position: Position) -> None:
