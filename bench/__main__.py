@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bench.bare import bare_messages_s
-from bench.fold import fold_events_s
+from bench.fold import measure as measure_fold
 from bench.walk import Field, WalkResult, field
 from waybook.adapters.embedded import NatsServer, Postgres
 from waybook.services.bootstrap.topology import ensure_topology
@@ -74,7 +74,7 @@ def main() -> None:
             results[name] = _run(measure(sync_always, options))
     if "sync_always" in results:
         results["single_p50_ms"] = results["sync_always"].pop("single_p50_ms")
-    results["fold_events_s"] = round(fold_events_s())
+    results["fold_events_s"] = round(measure_fold().fold_events_s)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")
     _print(results)
