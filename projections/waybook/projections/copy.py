@@ -59,8 +59,10 @@ class Copy:
     async def catch_up(self, ends: dict[str, int], progress: ProgressCallback | None = None) -> None:
         """Applies every stream exactly up to its sequence in `ends`, or leaves it when it is there already.
 
-        Raises LogShorter, LogGap, ProjectionStopped when the log does not reach that far or cannot be folded.
+        Streams that are not copied are passed over. Raises LogShorter, LogGap, ProjectionStopped when the log does
+        not reach that far or cannot be folded.
         """
+        ends = {stream: end for stream, end in ends.items() if stream in self.marks}
         total = self.commits + sum(max(0, end - self.marks[s].sequence) for s, end in ends.items())
         for stream, end in ends.items():
             while self.marks[stream].sequence < end:
@@ -93,6 +95,8 @@ class Copy:
 
     async def close(self) -> None:
         """Removes the consumers; what cannot be removed goes by itself within a minute."""
+        for reader in self._readers.values():
+            reader.close()
         for consumer in self._consumers.values():
             with suppress(PortError):
                 await consumer.remove(self._nats)

@@ -26,9 +26,10 @@ from waybook.projections.stream import Stream
 BATCH_MESSAGES = 1000
 BATCH_BYTES = 4 * 1024 * 1024
 HEARTBEAT_S = 1.0
-EXPIRES_S = 30.0
+EXPIRES_S = 5.0
 
 _COMMIT_ID = re.compile(rb"\r\n" + headers.COMMIT.encode() + rb": *([^\r\n]*)", re.IGNORECASE)
+_DELIVERED = re.compile(rb"\r\nNats-Last-Stream: *(\d+)")
 _ENDED = frozenset({404, 408, 409})
 
 
@@ -58,8 +59,7 @@ class LogReader:
         self._connection = connection
         self._consumer = consumer
         self._codec = codec or Codec()
-        self._inbox = connection.inbox()
-        self._subscribed = False
+        self._inbox = ""
         self._loop = asyncio.get_running_loop()
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer.name}".encode()
         self._taken: list[Taken] = []
@@ -70,6 +70,7 @@ class LogReader:
         self._lost: str | None = "not opened"
         self._wake: asyncio.Future[None] | None = None
         self._last = 0
+        self._received = 0
         connection.watch(self._on_connection)
 
     async def open(self, mark: Mark) -> None:
@@ -78,19 +79,25 @@ class LogReader:
         Raises LogShorter, LogGap when the stream does not continue it; ReaderLost when it cannot be told now;
         PortMisconfigured when the server refuses.
         """
-        self._lost = "not opened"
+        self.close()
         try:
             await self._check(mark)
-            if not self._subscribed:
-                await self._connection.subscribe(self._inbox + ".*", self._receive)
-                self._subscribed = True
+            self._inbox = self._connection.inbox()
+            self._connection.subscribe(self._inbox + ".*", self._receive)
             await self._consumer.place(self._connection, mark.sequence + 1)
         except PortError as exc:
             raise ReaderLost(str(exc)) from exc
         self._taken, self._bytes = [], 0
-        self._last = mark.sequence
+        self._last = self._received = mark.sequence
         self._lost = None
         self._pull()
+
+    def close(self) -> None:
+        """Lets go of the consumer, so that what it delivers does not come here any more."""
+        self._lost = "not opened"
+        if self._inbox:
+            inbox, self._inbox = self._inbox, ""
+            self._connection.unsubscribe(inbox + ".*")
 
     async def _check(self, mark: Mark) -> None:
         name = self.stream.name
@@ -224,6 +231,7 @@ class LogReader:
         self._heard = self._loop.time()
         if reply:
             self._taken.append(Taken(subject, reply, block, payload))
+            self._received += 1
             self._bytes += len(payload)
             self._missing -= 1
             if self._missing == 0:
@@ -232,13 +240,22 @@ class LogReader:
                 self.rouse()
             return
         status = Reply(payload, block).status
-        if status == 100 or not subject.endswith(b".%d" % self._number):
+        if status == 100:
+            self._compare(block or b"")
+            return
+        if not subject.endswith(b".%d" % self._number):
             return
         text = (block or b"").decode("utf-8", "replace")
         if status in _ENDED and "Consumer" not in text:
             self._pull()
         else:
             self._lose(f"the consumer is gone: {' '.join(text.split())}")
+
+    def _compare(self, heartbeat: bytes) -> None:
+        """A heartbeat says how far the consumer has delivered; what is not here went to somebody else."""
+        found = _DELIVERED.search(heartbeat)
+        if found is not None and int(found[1]) > self._received:
+            self._lose(f"the consumer has delivered {int(found[1])}, but only {self._received} came here")
 
     def _on_connection(self, connected: bool) -> None:
         if not connected:

@@ -85,7 +85,10 @@ class Projector:
         return min((s.health for s in self.streams.values()), key=order.index)
 
     async def wait_until(self, position: Position, timeout_s: float | None = None) -> None:
-        """Returns when this projector has applied `position`. Raises TimeoutError, KeyError for another stream."""
+        """Returns when this projector has applied `position`.
+
+        Raises TimeoutError, ProjectionStopped when `run` has ended before, KeyError for another stream.
+        """
         async with asyncio.timeout(timeout_s):
             await self.streams[position.stream].wait_until(position.sequence)
 
@@ -116,31 +119,38 @@ class StreamProjector:
             self._reader.rouse()
 
     async def wait_until(self, sequence: int) -> None:
-        """Returns when the stream has been applied up to `sequence`."""
+        """Returns when the stream has been applied up to `sequence`. Raises ProjectionStopped when `run` has ended."""
         async with self._moved:
-            await self._moved.wait_for(lambda: self.mark.sequence >= sequence)
+            await self._moved.wait_for(lambda: self.mark.sequence >= sequence or self.health == "stopped")
+        if self.mark.sequence < sequence:
+            raise ProjectionStopped(f"the projection of {self.name} has ended at {self.mark.sequence}")
 
     async def run(self) -> None:
         """Works until `stop`; every failure that passes by itself begins anew from the checkpoint."""
         self._reader = LogReader(self._nats, self.name, DurableConsumer(self.name), self._codec)
+        try:
+            await self._work_on(self._reader)
+        except asyncpg.PostgresError as exc:
+            raise ProjectionStopped(
+                f"PostgreSQL refuses what {self.name} holds after {self.mark.sequence}: {exc}"
+            ) from exc
+        finally:
+            self._reader.close()
+            async with self._moved:
+                self.health = "stopped"
+                self._moved.notify_all()
+
+    async def _work_on(self, reader: LogReader) -> None:
         failures = 0
         while not self._stopping.is_set():
             before = self.batches
             try:
-                await self._work(self._reader)
+                await self._work(reader)
             except (*PASSING, ReaderLost, PortError, PositionMoved) as exc:
                 failures = 1 if self.batches > before else failures + 1
                 self._note(exc)
+                reader.close()
                 await self._pause(failures)
-            except asyncpg.PostgresError as exc:
-                self.health = "stopped"
-                raise ProjectionStopped(
-                    f"PostgreSQL refuses what {self.name} holds after {self.mark.sequence}: {exc}"
-                ) from exc
-            except BaseException:
-                self.health = "stopped"
-                raise
-        self.health = "stopped"
 
     def _note(self, exc: Exception) -> None:
         self.health = "waiting"

@@ -80,6 +80,7 @@ async def _swap_once(copy: Copy, session: Connection, front: str) -> Generation 
         if live is not None:
             await session.execute(f"SET LOCAL search_path TO {identifier(live.schema)}")
             rows = await session.fetch(_CHECKPOINT["lock_checkpoints"])
-            await copy.catch_up({r["stream"]: r["sequence"] for r in rows if r["stream"] in copy.marks})
+            ends = await copy.ends()  # below the live tables where commits were lost
+            await copy.catch_up({r["stream"]: min(r["sequence"], ends.get(r["stream"], 0)) for r in rows})
             await session.execute(_CHECKPOINT["retire_checkpoints"])
         return await swap(session, front, copy.generation)

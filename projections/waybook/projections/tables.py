@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import asyncpg
+
 from waybook.events.subjects import RunKey
 from waybook.projections import agent_actions, inbound_messages
 from waybook.projections.batch import fold_batch, runs_of
@@ -62,9 +64,12 @@ class Tables:
         self._keep(changes)
 
     async def _move(self, before: Mark, after: Mark) -> None:
-        answer = await self._connection.execute(
-            _CHECKPOINT["move_checkpoint"], self.stream, before.sequence, after.sequence, after.commit_id, after.at
-        )
+        statement = _CHECKPOINT["move_checkpoint"]
+        values = (self.stream, before.sequence, after.sequence, after.commit_id, after.at)
+        try:
+            answer = await self._connection.execute(statement, *values)
+        except asyncpg.UndefinedTableError as exc:
+            raise PositionMoved(f"a rebuild has replaced {self.generation.schema}") from exc
         if answer != "UPDATE 1":
             raise PositionMoved(f"the checkpoint of {self.stream} is not at {before.sequence} any more")
 

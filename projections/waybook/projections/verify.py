@@ -70,17 +70,16 @@ async def verify(
             if live is None:
                 raise NoReadModels
             await session.execute(f"SET search_path TO {identifier(live.schema)}")
-            await copy.catch_up(await _checkpoints(session, copy), progress)
+            await copy.catch_up(await _checkpoints(session), progress)
             async with session.transaction(isolation="repeatable_read", readonly=True):
-                await copy.catch_up(await _checkpoints(session, copy), progress)
+                await copy.catch_up(await _checkpoints(session), progress)
                 return await _compare(session, copy)
         finally:
             session.terminate()
 
 
-async def _checkpoints(session: Connection, copy: Copy) -> dict[str, int]:
-    rows = await session.fetch(_VERIFY["checkpoints"])
-    return {r["stream"]: r["sequence"] for r in rows if r["stream"] in copy.marks}
+async def _checkpoints(session: Connection) -> dict[str, int]:
+    return {r["stream"]: r["sequence"] for r in await session.fetch(_VERIFY["checkpoints"])}
 
 
 async def _compare(session: Connection, copy: Copy) -> Verified:
@@ -131,8 +130,8 @@ async def _merged(table: str, names: tuple[str, ...], stored: _Rows, expected: _
 
 
 def _columns(have: asyncpg.Record, want: asyncpg.Record) -> dict[str, Column]:
-    names = [name for name in want if have[name] != want[name]]
-    return {name: Column(_shown(have[name]), _shown(want[name])) for name in names}
+    changed = [name for name, value in want.items() if have[name] != value]
+    return {name: Column(_shown(have[name]), _shown(want[name])) for name in changed}
 
 
 def _shown(value: Any) -> Any:

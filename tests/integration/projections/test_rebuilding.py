@@ -18,7 +18,7 @@ async def test_a_rebuild_under_load_swaps_without_losing_a_commit(installation: 
     """Readers of the views see each commit once it was there, before, during and after the swap."""
     told: list[tuple[int, int]] = []
     async with installation.projecting() as projector:
-        await projector.wait_until(Position(STREAM, await installation.append_walks(300)), 20)
+        await projector.wait_until(Position(STREAM, await installation.append_walks(150)), 20)
 
         async def load() -> int:
             last = 0
@@ -37,13 +37,14 @@ async def test_a_rebuild_under_load_swaps_without_losing_a_commit(installation: 
         last = await loading
         await projector.wait_until(Position(STREAM, last), 20)
         watching.cancel()
-        assert await asyncio.gather(watching, return_exceptions=True) != [None]
+        with pytest.raises(asyncio.CancelledError):
+            await watching
     assert (done.generation, done.replaced) == (2, 1)
-    assert told[0][1] >= 1_800
+    assert told[0][1] >= 900
     assert all(n <= total for n, total in told)
     assert await installation.position() == last
     found = await installation.verified()
-    assert (found.differing, found.rows) == (0, 500 * 6)
+    assert (found.differing, found.rows) == (0, 350 * 6)
     schemas = await installation.rows("SELECT schema FROM waybook.generation")
     assert [r["schema"] for r in schemas] == ["waybook_g2"]
 
@@ -144,7 +145,7 @@ async def test_verify_compares_at_the_position_of_the_live_tables_while_commits_
     installation: Installation,
 ) -> None:
     async with installation.projecting() as projector:
-        await projector.wait_until(Position(STREAM, await installation.append_walks(100)), 20)
+        await projector.wait_until(Position(STREAM, await installation.append_walks(40)), 20)
 
         async def load() -> None:
             for number in range(10):
