@@ -10,8 +10,9 @@ WHERE ($1::text IS NULL OR status = $1)
     AND ($3::text IS NULL OR agent = $3)
     AND ($4::text IS NULL OR tenant = $4)
     AND ($5::text IS NULL OR thread = $5)
+    AND ($6::text[] IS NULL OR run = ANY ($6))
 ORDER BY received_at DESC, sequence DESC
-LIMIT $6;
+LIMIT $7;
 
 -- name: message
 -- One message with all that is known of it; several, where run ids of several agents or tenants are the same.
@@ -49,3 +50,14 @@ SELECT EXISTS (
         SELECT oid FROM pg_database WHERE datname = current_database()
     ) AND (classid::bigint << 32 | objid::bigint) = wanted.key
 );
+
+-- name: settled
+-- How many of these runs have ended or are held.
+SELECT count(*) AS settled FROM {front}.inbound_messages
+WHERE run = ANY ($1) AND ($2::text IS NULL OR tenant = $2) AND (ended_at IS NOT NULL OR hold <> 'none');
+
+-- name: beginning_with
+-- Runs whose id begins with these characters.
+SELECT run FROM {front}.inbound_messages
+WHERE starts_with(run, $1) AND ($2::text IS NULL OR agent = $2) AND ($3::text IS NULL OR tenant = $3)
+ORDER BY run LIMIT 20;

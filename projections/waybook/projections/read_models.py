@@ -1,7 +1,7 @@
 """Questions to the read models. Whoever decides something asks STATE instead (DESIGN 2, invariant 13)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -48,10 +48,21 @@ class ReadModels:
         agent: str | None = None,
         tenant: str | None = None,
         thread: str | None = None,
+        runs: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[dict[str, Any]]:
         """Messages, newest first; `limit` None: all of them."""
-        return await self._rows("messages", status, hold, agent, tenant, thread, limit)
+        return await self._rows("messages", status, hold, agent, tenant, thread, runs, limit)
+
+    async def settled(self, runs: Sequence[str], *, tenant: str | None = None) -> int:
+        """How many of these runs have ended or are held."""
+        return int((await self._rows("settled", runs, tenant))[0]["settled"])
+
+    async def beginning_with(
+        self, characters: str, *, agent: str | None = None, tenant: str | None = None
+    ) -> list[str]:
+        """Ids of runs that begin with these characters, at most 20."""
+        return [row["run"] for row in await self._rows("beginning_with", characters, agent, tenant)]
 
     async def message(self, run: str, *, agent: str | None = None, tenant: str | None = None) -> list[dict[str, Any]]:
         """All columns of the run's row; none, or one for each agent and tenant that has such a run."""
