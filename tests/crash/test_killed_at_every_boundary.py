@@ -2,23 +2,20 @@
 
 import asyncio
 import signal
-from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import msgspec
 import pytest
 from tests.crash.five_steps import STEPS
-from tests.crash.walks import Line, Walk, assert_walked_once, installation, walking
+from tests.crash.walks import Line, Walk, assert_walked_once, side_by_side
 from tests.crash.worker import Fault
 
 from waybook.events.commit import Commit
-from waybook.services.bootstrap.wiring import Wiring
 from waybook.testing.faults import Boundary
 from waybook.testing.history import completed
-from waybook.testing.servers import NatsUnderTest, clear_streams
+from waybook.testing.servers import NatsUnderTest
 
 COMMITS = 6
-SIDE_BY_SIDE = 40
 
 
 def cases() -> dict[str, Fault]:
@@ -34,7 +31,7 @@ def cases() -> dict[str, Fault]:
         for nth in range(1, COMMITS + 1):
             found[f"commit-{nth}-{word}"] = Fault(boundary, nth=nth, where="*.inbox.*")
     places: dict[str, Boundary] = {
-        "begun-not-running": "step.begun",
+        "begun": "step.begun",
         "running": "step.running",
         "result-there": "step.ended",
     }
@@ -61,43 +58,24 @@ class Outcome(msgspec.Struct):
     walk: Walk
 
 
-async def run_case(wiring: Wiring, url: str, name: str, folder: Path) -> Outcome:
-    async with walking(wiring, url, name, folder) as walk:
-        await walk.start()
-        first = walk.worker(CASES[name])
-        exit_code = await first.ended()
-        before = await walk.history()
-        second = walk.worker()
-        after = await walk.until_done()
-        return Outcome(
-            exit_code, before, after, await walk.joined(), await walk.commands_left(), second.pid,
-            await second.stop(), walk,
-        )  # fmt: skip
+async def die(fault: Fault, walk: Walk) -> Outcome:
+    """One worker dies of the fault, a second finishes."""
+    await walk.start()
+    first = walk.worker(fault)
+    exit_code = await first.ended()
+    before = await walk.history()
+    second = walk.worker()
+    after = await walk.until_done()
+    return Outcome(
+        exit_code, before, after, await walk.joined(), await walk.commands_left(), second.pid, await second.stop(), walk
+    )
 
 
 @pytest.fixture(scope="module")
-def outcomes(
-    nats_server: NatsUnderTest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Outcome | Exception]]:
-    """All cases, run side by side on one server, each with a tenant and consumers of its own."""
-    folder = tmp_path_factory.mktemp("killed")
-
-    async def one(turn: asyncio.Semaphore, wiring: Wiring, name: str) -> Outcome | Exception:
-        async with turn:
-            try:
-                return await run_case(wiring, nats_server.url, name, folder)
-            except Exception as error:  # noqa: BLE001 - told by the case's own test
-                return error
-
-    async def every() -> dict[str, Outcome | Exception]:
-        await nats_server.start()
-        await clear_streams(nats_server.url)
-        async with installation(nats_server.url) as wiring:
-            turn = asyncio.Semaphore(SIDE_BY_SIDE)
-            done = await asyncio.gather(*(one(turn, wiring, name) for name in CASES))
-            return dict(zip(CASES, done, strict=True))
-
-    yield asyncio.run(every())
+def outcomes(nats_server: NatsUnderTest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome | Exception]:
+    """All cases, run side by side."""
+    cases = {name: partial(die, fault) for name, fault in CASES.items()}
+    return asyncio.run(side_by_side(nats_server, tmp_path_factory.mktemp("killed"), cases))
 
 
 @pytest.mark.parametrize("name", CASES)

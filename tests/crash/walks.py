@@ -4,10 +4,10 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 from tests.crash import forking
@@ -22,10 +22,16 @@ from waybook.events.subjects import RunKey, command_subject
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import Wiring, wired
 from waybook.testing.history import completed, events_of, illegalities, read_history
+from waybook.testing.servers import NatsUnderTest, clear_streams
 
 ACK_WAIT_S = 1.0
 DEADLINE_S = 30.0
+SIDE_BY_SIDE = 40
 STATES = ("received", "security_check", "classifying", "drafting", "draft_ready")
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 class Line(NamedTuple):
@@ -52,6 +58,11 @@ class Worker:
     @property
     def alive(self) -> bool:
         return self._process.is_alive()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended by itself, with an error."""
+        return not self._process.is_alive() and (self._process.exitcode or 0) > 0
 
     async def ended(self, within_s: float = DEADLINE_S) -> int:
         """Its exit code; minus the signal that killed it."""
@@ -139,6 +150,7 @@ class Walk:
 
         async def look() -> bool:
             nonlocal found
+            assert not any(worker.failed for worker in self.workers), "a worker ended with an error, see its log"
             found = await self.history()
             return reached(found)
 
@@ -187,6 +199,12 @@ class Walk:
         return lines()[0]
 
 
+class Case(Protocol[T_co]):
+    """Something that is tried with a walk of its own."""
+
+    def __call__(self, walk: Walk, /) -> Awaitable[T_co]: ...
+
+
 def assert_walked_once(walk: Walk, history: Sequence[Commit]) -> None:
     """The walk stands complete and legal in its history, and no completed execution ran again."""
     assert illegalities(FIVE_STEPS_TABLE, history) == []
@@ -221,6 +239,28 @@ async def walking(wiring: Wiring, url: str, tenant: str, folder: Path) -> AsyncI
     finally:
         for worker in walk.workers:
             await asyncio.to_thread(worker.kill)
+
+
+async def side_by_side(server: NatsUnderTest, folder: Path, cases: Mapping[str, Case[T]]) -> dict[str, T | Exception]:
+    """Runs cases at the same time on one server, each on a walk of its own; most of their time is waiting.
+
+    A case that fails has its exception as its result, for the test that is named after it.
+    """
+    await server.start()
+    await clear_streams(server.url)
+    turn = asyncio.Semaphore(SIDE_BY_SIDE)
+    async with installation(server.url) as wiring:
+
+        async def one(tenant: str, case: Case[T]) -> T | Exception:
+            async with turn:
+                try:
+                    async with walking(wiring, server.url, tenant, folder) as walk:
+                        return await case(walk)
+                except Exception as error:  # noqa: BLE001 - told by the case's own test
+                    return error
+
+        done = await asyncio.gather(*(one(f"t{number}", case) for number, case in enumerate(cases.values())))
+        return dict(zip(cases, done, strict=True))
 
 
 async def count(connection: Connection, stream: str, subject: str) -> int:

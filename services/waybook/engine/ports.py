@@ -192,6 +192,14 @@ class Heartbeat(Protocol):
         """Renews it no longer; unknown ones are fine."""
         ...
 
+    def is_broken(self, ack_subject: str) -> bool:
+        """Whether this delivery may be in other hands already.
+
+        So it is when it is not held, or when the last renewal that surely reached the server (before the first:
+        its receipt) is older than the lease. Told at once, also right after a pause of the whole process.
+        """
+        ...
+
 
 class Replies(Protocol):
     """Answers to commands; lost when nobody waits or the server is away."""

@@ -26,6 +26,10 @@ class MemoryHeartbeat:
         """See Heartbeat."""
         self._held.pop(ack_subject, None)
 
+    def is_broken(self, ack_subject: str) -> bool:
+        """See Heartbeat."""
+        return ack_subject not in self._held
+
     @property
     def held(self) -> int:
         """How many leases are held."""

@@ -42,7 +42,8 @@ NO_STREAM = frozenset({10059})
 NO_CONSUMER = frozenset({10014})
 FULL = frozenset({10077, 10047, 10028, 10002})
 FULL_TEXT = ("maximum messages", "maximum bytes", "insufficient", "no space left", "resource limits")
-AWAY = frozenset({10005, 10007, 10008, 10009, 10023, 10074, 10106, 10112, 10117})
+CONSUMER_NOT_MADE = 10012  # for reasons of the server's disk, such as a consumer of that name being deleted just now
+AWAY = frozenset({CONSUMER_NOT_MADE, 10005, 10007, 10008, 10009, 10023, 10074, 10106, 10112, 10117})
 
 Meaning: TypeAlias = Literal["conflict", "unknown", "busy", "off", "full", "away", "misconfigured"]
 

@@ -14,6 +14,16 @@ from waybook.engine.ports import PortError, PortMisconfigured, PortUnavailable
 log = logging.getLogger(__name__)
 
 
+class _Lease:
+    """A delivery that is held. `since` is the boot time of `hold`."""
+
+    __slots__ = ("since", "until_ms")
+
+    def __init__(self, since: float, until_ms: int) -> None:
+        self.since = since
+        self.until_ms = until_ms
+
+
 class NatsHeartbeat:
     """The port Heartbeat: every quarter of `ack_wait_s` it renews all leases that are held.
 
@@ -27,7 +37,8 @@ class NatsHeartbeat:
         self._settings = settings
         self._ack_wait_s = ack_wait_s
         self._on_lost = on_lost
-        self._held: dict[str, int] = {}
+        self._held: dict[str, _Lease] = {}
+        self._renewed_at = 0.0  # boot time of the last renewal that surely reached the server
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -56,12 +67,24 @@ class NatsHeartbeat:
     def hold(self, ack_subject: str, until_ms: int) -> None:
         """Renews this delivery's lease until `drop` or `until_ms` (epoch, UTC), whichever is first. Any thread."""
         with self._lock:
-            self._held[ack_subject] = until_ms
+            known = self._held.get(ack_subject)
+            self._held[ack_subject] = _Lease(known.since if known is not None else _boot_time(), until_ms)
 
     def drop(self, ack_subject: str) -> None:
         """Renews it no longer. Any thread; unknown ones are fine."""
         with self._lock:
             self._held.pop(ack_subject, None)
+
+    def is_broken(self, ack_subject: str) -> bool:
+        """See Heartbeat. A delivery may have waited half a lease before `hold`, so its first renewal is due sooner."""
+        with self._lock:
+            lease = self._held.get(ack_subject)
+            renewed_at = self._renewed_at
+        if lease is None:
+            return True
+        if lease.since <= renewed_at:
+            return _boot_time() - renewed_at > self._ack_wait_s
+        return _boot_time() - lease.since > self._ack_wait_s / 2
 
     @property
     def held(self) -> int:
@@ -91,6 +114,8 @@ class NatsHeartbeat:
                 confirmed = now
             if await self._renew(connection):
                 confirmed = now
+                with self._lock:
+                    self._renewed_at = now
             try:
                 await asyncio.wait_for(stop.wait(), self._ack_wait_s / 4)
             except TimeoutError:
@@ -100,7 +125,7 @@ class NatsHeartbeat:
         """Whether the server surely has the renewals, or there was nothing to renew."""
         now_ms = time.time_ns() // 1_000_000
         with self._lock:
-            self._held = {subject: until for subject, until in self._held.items() if until > now_ms}
+            self._held = {subject: lease for subject, lease in self._held.items() if lease.until_ms > now_ms}
             held = list(self._held)
         if not held:
             return connection.connected

@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -24,7 +24,9 @@ from waybook.engine.inputs import (
     World,
 )
 from waybook.engine.lease import (
+    PATIENCE_MS,
     Ack,
+    Again,
     Bury,
     GiveBack,
     Keep,
@@ -37,9 +39,11 @@ from waybook.engine.lease import (
 )
 from waybook.engine.ports import AppendConflict, CommitTooLarge, Delivery, PortError
 from waybook.engine.run import Action, Run
-from waybook.events.command import StartPayload
+from waybook.events.codec import UnstorableCommit
 from waybook.events.engine import Failure
+from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
+from waybook.services.walker.correspondence import Correspondence, Item
 from waybook.services.walker.execution import Executor
 from waybook.services.walker.lifecycle import Committed, Lifecycle
 
@@ -47,15 +51,8 @@ log = logging.getLogger(__name__)
 
 MERGE_LIMIT_BYTES = 200 * 1024
 PERSON_TRIES = 8
-PORT_PAUSE_S = 0.2
-
-
-class Item(msgspec.Struct, frozen=True):
-    """An input waiting for the run, with the delivery that brought it."""
-
-    input: Input
-    delivery: Delivery | None = None
-    start: StartPayload | None = None
+LOOK_S = 2.0
+"""How often a run is read while a lease of it is broken: another process may have taken it over."""
 
 
 class Office(Protocol):
@@ -63,17 +60,19 @@ class Office(Protocol):
 
     lifecycle: Lifecycle
     executor: Executor
+    correspondence: Correspondence
 
     def free_slots(self) -> int: ...
+    def now(self) -> int: ...
     async def gone(self, sequences: Collection[int]) -> frozenset[int]: ...
     def hold(self, delivery: Delivery, until: int) -> None: ...
-    def broken(self, delivery: Delivery) -> bool: ...
-    async def settle(self, item: Item, key: RunKey, outcome: Outcome, run: Run | None) -> None: ...
+    def let_lapse(self, delivery: Delivery) -> None: ...
+    def is_broken(self, delivery: Delivery) -> bool: ...
     async def finish(self, delivery: Delivery) -> None: ...
+    async def hand_back(self, delivery: Delivery) -> None: ...
     def forget(self, delivery: Delivery) -> None: ...
-    async def late(self, key: RunKey, item: Item, outcome: Refused) -> None: ...
-    async def unhealthy(self, error: PortError) -> None: ...
-    def healthy(self) -> None: ...
+    async def outage(self, who: object, error: PortError) -> None: ...
+    def healthy(self, who: object) -> None: ...
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
     def idle(self, actor: "RunActor") -> None: ...
     def drop(self, actor: "RunActor") -> None: ...
@@ -82,8 +81,10 @@ class Office(Protocol):
 class RunActor:
     """Owns one run in this process: decides what waits for it together, appends, starts what began.
 
-    It follows the claim rules of DESIGN 4: `holds` are the deliveries under which its actions run, one a command;
-    they are acknowledged when no action under them is open, and dropped in silence when superseded.
+    It follows the claim rules (`waybook.engine.lease`): `holds` are the deliveries under which its actions run, one
+    a command; they are acknowledged when no action under them is open, and dropped in silence when superseded. A
+    delivery whose lease is broken keeps its running bodies, starts none, and has the run read every two seconds
+    until it came again, here or elsewhere.
     """
 
     def __init__(self, key: RunKey, definition: AgentDefinition, office: Office) -> None:
@@ -92,45 +93,51 @@ class RunActor:
         self._office = office
         self._waiting: deque[Item] = deque()
         self._run: Run | None = None
-        self._loaded = False
-        # Others may have written since: the run is read again before anything is decided.
-        self._behind = False
-        self._look = False
+        self._known: Literal["never read", "stale", "read"] = "never read"
         self._working = False
         self.holds: dict[str, Delivery] = {}
         # Bodies by action: one that has ended stays until its result is decided.
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._postponed: dict[str, tuple[asyncio.TimerHandle, Item]] = {}
+        self._look_due = False
+        self._looking: asyncio.TimerHandle | None = None
         self._stopping = False
 
     @property
     def busy(self) -> bool:
-        return self._working or bool(self._waiting or self._tasks or self.holds)
+        return self._working or bool(self._waiting or self._tasks or self.holds or self._postponed)
 
     def submit(self, item: Item) -> None:
         """Puts an input before the run; it is decided with everything else that waits."""
         self._waiting.append(item)
-        self._wake()
+        self._nudge()
 
-    def _wake(self) -> None:
-        if not self._working:
+    def _nudge(self) -> None:
+        if not self._working and (self._waiting or self._look_due or self._to_release()):
             self._working = True
             self._office.spawn(self._work())
 
     async def _work(self) -> None:
         batch: list[Item] = []
         try:
-            while self._waiting or self._look or self._to_release():
-                if self._look:
-                    await self._read_again()
-                    continue
-                batch = self._take() if self._waiting else [Item(Released(self._to_release()))]
-                await self._decide(batch)
+            while True:
+                if self._waiting:
+                    batch = self._take()
+                    await self._decide(batch)
+                elif self._look_due:
+                    await self._look()
+                elif released := self._to_release():
+                    await self._decide([Item(Released(released))])
+                else:
+                    break
         except Exception:
             self._break(batch)
             raise
         finally:
             self._working = False
+            self._office.healthy(self)
         if not self.busy:
+            self._cancel_timers()
             self._office.idle(self)
 
     def _take(self) -> list[Item]:
@@ -149,49 +156,44 @@ class RunActor:
             return Item(msgspec.structs.replace(item.input, held=held), item.delivery, item.start)
         return item
 
+    # --- deciding
+
     async def _decide(self, batch: list[Item]) -> None:
-        committed: Committed | None = None
-        while committed is None:
+        """Decides until it is stored, or until nothing of the batch is left to decide."""
+        while batch := self._unexpired(batch):
             try:
-                await self._catch_up(batch)
-                batch = self._unexpired(batch)
-                if not batch:
-                    return
                 committed = await self._attempt(batch)
             except AppendConflict:
-                self._behind = True
-            except CommitTooLarge as error:
-                batch = _as_failures(batch, error)
+                self._known = "stale"
             except PortError as error:
-                await self._office.unhealthy(error)
-                await asyncio.sleep(PORT_PAUSE_S)
-        self._office.healthy()
-        await self._afterwards(batch, committed)
-
-    async def _catch_up(self, batch: list[Item]) -> None:
-        """A first start is decided without reading: most find an empty subject, and the guard tells the others."""
-        if self._behind or not (self._loaded or isinstance(_body(batch[0]), Start)):
-            await self._reload()
-
-    async def _reload(self) -> None:
-        self._run = await self._office.lifecycle.load(self.key, self._run)
-        self._loaded, self._behind = True, False
+                self._known = "stale"  # it may be stored
+                await self._office.outage(self, error)
+            except (CommitTooLarge, UnstorableCommit) as error:
+                await self._decide_unstorable(batch, error)
+                return
+            else:
+                self._office.healthy(self)
+                if committed is not None:
+                    await self._afterwards(batch, committed)
+                    return
 
     def _unexpired(self, batch: list[Item]) -> list[Item]:
-        """Without the deliveries whose leases lapsed while they waited: a newer one may be in other hands (rule 8)."""
+        """Drops deliveries whose lease lapsed while they waited: a live worker may have them (lease, rule 0)."""
         kept = []
         for item in batch:
-            one, delivery = item.input, item.delivery
-            if isinstance(one, Delivered) and delivery is not None:
-                broken = self._office.broken(delivery)
-                if is_expired(self._run, one.command.id, one.claim, broken=broken):
-                    self._office.forget(delivery)
+            if item.delivery is not None and isinstance(item.input, Delivered):
+                broken = self._office.is_broken(item.delivery)
+                if is_expired(self._run, item.input.command.id, item.delivery.claim, broken=broken):
+                    log.info("a delivery lapsed while it waited", extra={"action": "delivery_lapsed", **_of(item)})
+                    self._office.forget(item.delivery)
                     continue
             kept.append(item)
         return kept
 
     async def _attempt(self, batch: list[Item]) -> Committed | None:
         """One decision and its append; None when it appended nothing and the run turned out to be stale."""
+        if self._known == "stale" or (self._known == "never read" and not isinstance(_body(batch[0]), Start)):
+            await self._read()
         inputs = [item.input for item in batch]
         committed = await self._office.lifecycle.commit(
             self._definition.engine,
@@ -203,48 +205,156 @@ class RunActor:
             causation=next((i.command.id for i in inputs if isinstance(i, Delivered)), None),
         )
         if committed.appended:
-            self._run, self._loaded = committed.run, True
+            self._run, self._known = committed.run, "read"
         elif not await self._office.lifecycle.confirmed(self.key, self._run):
-            self._behind = True
+            self._known = "stale"
             return None
         return committed
 
-    async def _read_again(self) -> None:
-        """After a pause longer than the lease: what others made of the run decides what goes on here."""
-        self._look = False
-        while self._behind:
-            await self._insist(self._reload)
-        self._reconcile(self._run)
-        await self._settle_holds(self._run)
+    async def _read(self) -> None:
+        self._run = await self._office.lifecycle.load(self.key, self._run)
+        self._known = "read"
 
     async def _world(self, inputs: Sequence[Input]) -> World:
-        free = max(1, self._office.free_slots())
         asked = questions(self._run, inputs, self._tasks)
-        return World(free_slots=free, gone=await self._office.gone(asked) if asked else frozenset())
+        gone = await self._office.gone(asked) if asked else frozenset()
+        return World(free_slots=self._office.free_slots(), gone=gone)
+
+    async def _decide_unstorable(self, batch: list[Item], error: CommitTooLarge | UnstorableCommit) -> None:
+        """Finds whose commit cannot be stored: a result fails its step, a command is rejected."""
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            await self._decide(batch[:middle])
+            await self._decide(batch[middle:])
+            return
+        one, delivery = batch[0].input, batch[0].delivery
+        if isinstance(one, Completed):
+            failure = Failure(type(error).__name__, str(error), retryable=False)
+            await self._decide([Item(Failed(one.action, failure, one.duration_ms, model=one.model, usage=one.usage))])
+        elif delivery is not None:
+            await self._insist(partial(self._office.correspondence.reject, delivery, InvalidInput(str(error))))
+            await self._office.finish(delivery)
+        else:
+            raise error
+
+    # --- after the commit
 
     async def _afterwards(self, batch: list[Item], committed: Committed) -> None:
         """After the commit: start what began, stop what is no longer open, answer, settle the deliveries."""
-        self._hold(batch, committed)
-        run = self._run
-        for item in batch:
+        for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
+            if item.delivery is not None and (isinstance(outcome, Accepted) or outcome == Nothing("held")):
+                self._renew(_command(item), item.delivery)
             if isinstance(item.input, Completed | Failed):
                 self._tasks.pop(item.input.action, None)
-        self._reconcile(run)
+        self._reconcile()
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
-            if item.delivery is not None and isinstance(item.input, Delivered):
-                await self._insist(partial(self._office.settle, item, self.key, outcome, run))
+            if item.delivery is not None:
+                await self._insist(partial(self._settle, item, item.delivery, outcome))
             elif isinstance(outcome, Refused):
-                await self._office.late(self.key, item, outcome)
-        await self._settle_holds(run)
+                await self._office.correspondence.late(self.key, outcome)
+        await self._settle_holds()
 
-    def _reconcile(self, run: Run | None) -> None:
+    def _renew(self, command: str, delivery: Delivery) -> None:
+        """The later of two deliveries stays; the other is let go without a word."""
+        older = self.holds.get(command)
+        if older is delivery:
+            return
+        if older is not None and older.claim >= delivery.claim:
+            self._office.forget(delivery)
+            return
+        if older is not None:
+            self._office.forget(older)
+        self.holds[command] = delivery
+
+    def _reconcile(self) -> None:
         """Starts and cancels bodies until they are those that the stored run names under the claims held here."""
+        run = self._run
         work = reconcile(run, {c: d.claim for c, d in self.holds.items()}, self._tasks)
         for action_id in work.cancel:
             self._tasks.pop(action_id).cancel()
-        if run is not None and not self._stopping:
-            for action in work.start:
-                self._begin(run, action)
+        if run is None or self._stopping:
+            return
+        for action in work.start:
+            delivery = self.holds[action.command]
+            if self._office.is_broken(delivery):
+                # Another process may be about to begin the next attempt. The lease has to end, so that the command
+                # comes again, here or there; until then the run is looked at.
+                self._office.let_lapse(delivery)
+                self._look_soon()
+                continue
+            self._begin(run, action)
+
+    def _begin(self, run: Run, action: Action) -> None:
+        task = self._tasks[action.id] = self._office.spawn(self._execute(run, action))
+        task.add_done_callback(partial(self._body_ended, action.id))
+
+    async def _execute(self, run: Run, action: Action) -> None:
+        self.submit(Item(await self._office.executor.run(self._definition, run, action)))
+
+    def _body_ended(self, action: str, task: asyncio.Task[None]) -> None:
+        """A body that was cancelled has no result to wait for."""
+        if task.cancelled() and self._tasks.get(action) is task:
+            del self._tasks[action]
+            self._nudge()
+
+    async def _settle(self, item: Item, delivery: Delivery, outcome: Outcome) -> None:
+        """What becomes of a delivery that was just decided, and the answer to who gave the command."""
+        assert isinstance(item.input, Delivered)
+        command = item.input.command
+        following = settle(
+            self._run,
+            command.id,
+            delivery.claim,
+            outcome,
+            broken=self._office.is_broken(delivery),
+            waited_ms=self._office.now() - delivery.received_at,
+            patience_ms=0 if item.input.person else PATIENCE_MS,
+        )
+        if isinstance(following, Again):
+            self._postpone(item, delivery, following.delay_ms / 1000)
+        elif isinstance(following, Silent):
+            self._let_go(command.id, delivery)
+        elif isinstance(following, Keep):
+            self._renew(command.id, delivery)
+            await self._office.correspondence.answer(self.key, item, outcome, self._run)
+        elif isinstance(following, Bury):
+            await self._bury(command.id, delivery, following.reason)
+        else:
+            await self._office.correspondence.answer(self.key, item, outcome, self._run)
+            await self._finish(command.id, delivery)
+
+    async def _settle_holds(self) -> None:
+        """Acknowledges commands without open actions; drops those that a later delivery holds (rules 3 and 4)."""
+        for command, delivery in list(self.holds.items()):
+            broken = self._office.is_broken(delivery)
+            following = settle(self._run, command, delivery.claim, broken=broken)
+            if isinstance(following, Keep) and self._run is not None:
+                if not broken:
+                    ends = (a.deadline for a in self._run.open_actions() if a.command == command)
+                    self._office.hold(delivery, max(ends))
+            elif isinstance(following, Silent):
+                log.info("superseded", extra={"action": "claim_superseded", "run": str(self.key), "command": command})
+                self._let_go(command, delivery)
+            elif isinstance(following, Bury):
+                await self._insist(partial(self._bury, command, delivery, following.reason))
+            elif isinstance(following, Ack):
+                await self._finish(command, delivery)
+
+    async def _finish(self, command: str, delivery: Delivery) -> None:
+        if self.holds.get(command) is delivery:
+            del self.holds[command]
+        await self._office.finish(delivery)
+
+    def _let_go(self, command: str, delivery: Delivery) -> None:
+        if self.holds.get(command) is delivery:
+            del self.holds[command]
+        self._office.forget(delivery)
+
+    async def _bury(self, command: str, delivery: Delivery, reason: str) -> None:
+        """Guarded commit (done), then DEAD, then term (rule 9); each may be repeated."""
+        await self._office.correspondence.convict(self.key, command, delivery, reason)
+        await delivery.term(reason)
+        self._let_go(command, delivery)
 
     async def _insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """What follows a stored commit is done again until the ports take it."""
@@ -253,94 +363,125 @@ class RunActor:
                 await work()
                 return
             except PortError as error:
-                await self._office.unhealthy(error)
-                await asyncio.sleep(PORT_PAUSE_S)
+                await self._office.outage(self, error)
 
-    def _hold(self, batch: list[Item], committed: Committed) -> None:
-        for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
-            if item.delivery is None or not isinstance(item.input, Delivered):
-                continue
-            if isinstance(outcome, Accepted) or outcome == Nothing("held"):
-                self._renew(item.input.command.id, item.delivery)
+    # --- waiting, looking
 
-    def _renew(self, command: str, delivery: Delivery) -> None:
-        """The later of two deliveries stays; the other is let go without a word."""
-        older = self.holds.get(command)
-        if older is not None and older.claim >= delivery.claim:
-            self._office.forget(delivery)
-            return
-        if older is not None:
-            self._office.forget(older)
-        self.holds[command] = delivery
+    def _postpone(self, item: Item, delivery: Delivery, delay_s: float) -> None:
+        """Decided again later, on a freshly read run; its lease is kept."""
+        handle = asyncio.get_running_loop().call_later(delay_s, self._resubmit, delivery.ack_subject)
+        self._postponed[delivery.ack_subject] = (handle, item)
 
-    def _begin(self, run: Run, action: Action) -> None:
-        self._tasks[action.id] = self._office.spawn(self._execute(run, action))
+    def _resubmit(self, ack_subject: str) -> None:
+        _, item = self._postponed.pop(ack_subject)
+        self._known = "stale"
+        self.submit(item)
 
-    async def _execute(self, run: Run, action: Action) -> None:
-        self.submit(Item(await self._office.executor.run(self._definition, run, action)))
+    def claims_lost(self) -> None:
+        """After a pause longer than the lease every claim counts as lost: the run is read before anything else."""
+        self._known = "stale"
+        self._look_due = True
+        self._nudge()
 
-    async def _settle_holds(self, run: Run | None) -> None:
-        """Acknowledges commands without open actions; drops those that a later delivery holds (rules 3 and 4)."""
-        for command, delivery in list(self.holds.items()):
-            following = settle(run, command, delivery.claim)
-            if isinstance(following, Keep) and run is not None:
-                if not self._office.broken(delivery):
-                    deadlines = (a.deadline for a in run.open_actions() if a.command == command)
-                    self._office.hold(delivery, max(deadlines))
-            elif isinstance(following, Silent):
-                log.info("superseded", extra={"action": "claim_superseded", "run": str(self.key), "command": command})
-                self._office.forget(self.holds.pop(command))
-            elif isinstance(following, Ack | Bury):
-                del self.holds[command]
-                await self._office.finish(delivery)
+    def _look_soon(self) -> None:
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look_now)
 
-    def _break(self, batch: list[Item]) -> None:
+    def _look_now(self) -> None:
+        self._looking = None
+        self._look_due = True
+        self._nudge()
+
+    async def _look(self) -> None:
+        """Reads the run by the leader's word, and lets go what another process took over."""
+        self._look_due = False
+        await self._insist(self._read_surely)
+        self._reconcile()
+        await self._settle_holds()
+        if any(self._office.is_broken(d) for d in self.holds.values()) and not self._stopping:
+            self._look_soon()
+
+    async def _read_surely(self) -> None:
+        await self._read()
+        while not await self._office.lifecycle.confirmed(self.key, self._run):
+            await self._read()
+
+    # --- the end
+
+    def _break(self, batch: Sequence[Item]) -> None:
         """The actor cannot go on: its tasks end and its deliveries lapse, so that the commands come again."""
-        for task in self._tasks.values():
-            task.cancel()
+        tasks = list(self._tasks.values())
         self._tasks.clear()
-        deliveries = [i.delivery for i in (*batch, *self._waiting) if i.delivery is not None]
-        for delivery in (*deliveries, *self.holds.values()):
+        for task in tasks:
+            task.cancel()
+        items = (*batch, *self._waiting, *self._cancel_timers())
+        for delivery in (*(i.delivery for i in items if i.delivery is not None), *self.holds.values()):
             self._office.forget(delivery)
         self._waiting.clear()
         self.holds.clear()
+        self._look_due = False
         self._office.drop(self)
 
-    def claims_lost(self) -> None:
-        """After a pause longer than the lease every claim counts as lost: the run's tail is read before anything else."""
-        self._behind = self._look = True
-        self._wake()
+    def _cancel_timers(self) -> list[Item]:
+        """Ends what is to happen later; returns the commands that waited for it."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        postponed = list(self._postponed.values())
+        self._postponed.clear()
+        for handle, _ in postponed:
+            handle.cancel()
+        return [item for _, item in postponed]
 
-    def release(self) -> None:
-        """Graceful stop: gives back the actions of every held command, once what waits is decided."""
+    async def release(self, *, everything: bool = False) -> None:
+        """Graceful stop: gives back the actions of every held command, once what waits is decided.
+
+        Bodies that are coroutines are cancelled, and their actions released when they have ended. A function in a
+        thread cannot be cancelled: its action is released when it returned, or with `everything`.
+        """
         self._stopping = True
-        for task in self._tasks.values():
-            task.cancel()
-        if self._to_release():
-            self._wake()
+        for item in self._cancel_timers():
+            assert item.delivery is not None
+            await self._office.hand_back(item.delivery)
+        for action_id, task in list(self._tasks.items()):
+            action = self._run.actions[action_id] if self._run is not None else None
+            if everything or action is None or self._definition.bodies[action.step].is_async:
+                task.cancel()
+            if everything:
+                self._tasks.pop(action_id, None)
+        self._nudge()
 
     def _to_release(self) -> tuple[str, ...]:
         if not self._stopping or self._run is None:
             return ()
         claims = {c: d.claim for c, d in self.holds.items()}
-        running = (a for a in self._run.open_actions() if a.status == "running")
+        running = (a for a in self._run.open_actions() if a.status == "running" and a.id not in self._tasks)
         return tuple(a.id for a in running if claims.get(a.command) == a.claim)
 
     async def give_back(self) -> None:
         """After `release` was decided: the deliveries go back to the queue at once (rule 4)."""
         for command, delivery in list(self.holds.items()):
             del self.holds[command]
-            following = give_back(self._run, command, delivery.claim, broken=self._office.broken(delivery))
+            following = give_back(self._run, command, delivery.claim, broken=self._office.is_broken(delivery))
             if isinstance(following, Ack):
                 await self._office.finish(delivery)
-                continue
-            self._office.forget(delivery)
-            if isinstance(following, GiveBack):
-                await delivery.nak()
+            elif isinstance(following, GiveBack):
+                await self._office.hand_back(delivery)
+            else:
+                self._office.forget(delivery)
 
 
 def _body(item: Item) -> object:
     return item.input.body if isinstance(item.input, Delivered) else None
+
+
+def _command(item: Item) -> str:
+    assert isinstance(item.input, Delivered)
+    return item.input.command.id
+
+
+def _of(item: Item) -> dict[str, object]:
+    return {"command": _command(item), "subject": item.delivery.subject if item.delivery is not None else None}
 
 
 def _size(one: Input) -> int:
@@ -350,18 +491,3 @@ def _size(one: Input) -> int:
     if isinstance(one, Delivered) and isinstance(one.body, Start):
         return 2048 + len(bytes(one.body.output.payload))
     return 2048
-
-
-def _as_failures(batch: list[Item], error: CommitTooLarge) -> list[Item]:
-    """A result that does not fit into a commit fails its step; it would not fit the next time either."""
-    failure = Failure("CommitTooLarge", str(error), retryable=False)
-    replaced = []
-    for item in batch:
-        one = item.input
-        if isinstance(one, Completed):
-            failed = Failed(one.action, failure, one.duration_ms, model=one.model, usage=one.usage)
-            item = Item(failed, item.delivery)
-        replaced.append(item)
-    if replaced == batch:
-        raise error
-    return replaced

@@ -9,7 +9,6 @@ from typing import Any
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition, StepBody
 from waybook.agents.errors import RetryAfter, StepDeadlinePassed
-from waybook.agents.model import ModelRateLimited
 from waybook.engine.inputs import Completed, Failed
 from waybook.engine.ports import Clock, PortError
 from waybook.engine.run import Action, Run
@@ -19,6 +18,7 @@ from waybook.events.errors import TerminalError
 log = logging.getLogger(__name__)
 
 PORT_PAUSE_S = 0.5
+MOST_ERROR_TEXT = 4000  # characters of an exception's text that a commit keeps
 
 
 class Executor:
@@ -38,12 +38,16 @@ class Executor:
             execution=f"{run.key}/{action.execution}",
             attempt=action.attempt,
             flags=run.flags,
-            thread=run.thread,
         )
         began = time.perf_counter()
         try:
             returned = await self._call(definition, body, run, action, context)
             outputs = definition.outputs(action.step, returned)
+        except asyncio.CancelledError as error:
+            if _is_stopped_from_outside():
+                raise
+            # Something that the body waited for was cancelled, not the body.
+            return self._failed(action, error, began, context)
         except Exception as error:  # noqa: BLE001  any exception of a step is its failure (DESIGN 4, "Retry")
             return self._failed(action, error, began, context)
         return Completed(
@@ -88,14 +92,12 @@ class Executor:
             arguments[name] = context if kind is StepContext else self._provides[kind]
         return arguments
 
-    def _failed(self, action: Action, error: Exception, began: float, context: StepContext) -> Failed:
+    def _failed(self, action: Action, error: BaseException, began: float, context: StepContext) -> Failed:
         not_before = None
-        wait_ms = _wait_ms(error)
-        if wait_ms is not None:
-            not_before = self._clock.now() + wait_ms
-        failure = Failure(
-            type(error).__name__, str(error) or type(error).__name__, not isinstance(error, TerminalError)
-        )
+        if isinstance(error, RetryAfter):
+            not_before = self._clock.now() + round(error.seconds * 1000)
+        name = type(error).__name__
+        failure = Failure(name, (str(error) or name)[:MOST_ERROR_TEXT], not isinstance(error, TerminalError))
         log.info("step failed", extra={"action": "step_failed", "step": action.step, "error": failure.text})
         return Failed(
             action=action.id,
@@ -112,12 +114,10 @@ def _event(definition: AgentDefinition, run: Run, name: str) -> Any:
     return definition.decode(published.event, published.schema, published.payload)
 
 
+def _is_stopped_from_outside() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def _elapsed(began: float) -> int:
     return round((time.perf_counter() - began) * 1000)
-
-
-def _wait_ms(error: Exception) -> int | None:
-    """How long the other side asked to wait, None when it did not."""
-    if isinstance(error, RetryAfter):
-        return round(error.seconds * 1000)
-    return error.retry_after_ms if isinstance(error, ModelRateLimited) else None

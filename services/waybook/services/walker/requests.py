@@ -8,7 +8,7 @@ from waybook.engine.inputs import Body, Cancel, Continue, Delivered, Exec, Move,
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, SignalPayload, StartPayload
 from waybook.events.errors import InvalidInput
-from waybook.events.subjects import CommandSubject
+from waybook.events.subjects import AGENT_TOKEN, RUN_TOKEN, CommandSubject, RunKey, check_token
 
 RELAY_VERBS = frozenset({"timer", "exec", "answer", "continue"})
 PEOPLE = frozenset({"gw", "cli"})
@@ -60,6 +60,13 @@ def read_command(delivery: Delivery) -> Command:
     return command
 
 
+def check_tokens(key: RunKey) -> None:
+    """Raises InvalidInput for a run that no subject of STATE may name; a server stores commands for it all the same."""
+    check_token("tenant", key.tenant)
+    check_token("agent", key.agent, AGENT_TOKEN)
+    check_token("run", key.run, RUN_TOKEN)
+
+
 def check_issuer(subject: CommandSubject) -> None:
     """Timer and answer verbs come from the relay only, actors from the gateway and the command line only."""
     if subject.verb in ("timer", "exec", "answer") and subject.issuer != "relay":
@@ -91,7 +98,10 @@ async def _start_body(payload: StartPayload, definition: AgentDefinition, object
     if bytes(body) == b"null":
         if payload.reference is None:
             raise InvalidInput("a start needs `body`, or `reference` to an object that holds it")
-        body = msgspec.Raw(await objects.get(payload.reference))
+        try:
+            body = msgspec.Raw(await objects.get(payload.reference))
+        except KeyError as error:
+            raise InvalidInput(f"a start refers to {payload.reference!r}, which is not there") from error
     output = _output(definition, payload.event, payload.schema, body)
     if definition.engine.kinds.get(payload.event) != "start":
         raise InvalidInput(f"{payload.event} is not a start event of {definition.engine.agent}")

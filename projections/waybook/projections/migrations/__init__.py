@@ -1,1 +1,0 @@
-"""Numbered migrations: `front` for the schema that users query, `tables` for each generation's tables."""

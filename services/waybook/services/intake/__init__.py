@@ -1,1 +1,0 @@
-"""Takes mails in: publishes the commands that start their runs, and collects the walkers' answers."""

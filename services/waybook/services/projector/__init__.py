@@ -1,1 +1,0 @@
-"""The projector as a child process of `run` and `up`."""

@@ -1,0 +1,144 @@
+"""What a walker says beside STATE: answers, refusals, rejected and convicted commands, late results."""
+
+import logging
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from waybook.engine.inputs import Accepted, Delivered, Input, Nothing, Outcome, Refused
+from waybook.engine.ports import Clock, CommandQueue, Delivery, Notes, Replies
+from waybook.engine.run import Run
+from waybook.events.command import Answer, Command, StartPayload
+from waybook.events.errors import InvalidInput
+from waybook.events.headers import REASON, REPLY
+from waybook.events.subjects import RUN_TOKEN, RunKey, command_subject, digest_token, parse_command_subject
+
+log = logging.getLogger(__name__)
+
+_INBOX = re.compile(r"_INBOX[^\s.*>]*(?:\.[^\s.*>]+)+")
+"""Where answers may go: a client's inbox. The subject comes from outside, and a walker may publish to STATE."""
+
+
+class Item(msgspec.Struct, frozen=True):
+    """An input waiting for a run, with the delivery that brought it."""
+
+    input: Input
+    delivery: Delivery | None = None
+    start: StartPayload | None = None
+
+
+class Correspondence:
+    """Writes to the ports beside STATE. Every method may be repeated after a PortError."""
+
+    def __init__(self, commands: CommandQueue, notes: Notes, replies: Replies, clock: Clock) -> None:
+        self._commands = commands
+        self._notes = notes
+        self._replies = replies
+        self._clock = clock
+
+    async def answer(self, key: RunKey, item: Item, outcome: Outcome, run: Run | None) -> None:
+        """Tells who gave a command what came of it. A refusal stands in AUDITIN first (DESIGN 2, invariant 8)."""
+        assert item.delivery is not None and isinstance(item.input, Delivered)
+        command = item.input.command
+        if isinstance(outcome, Refused):
+            if outcome.reason == "message_id_reused" and item.start is not None:
+                await self._restart_elsewhere(item.delivery, key, command, item.start)
+            else:
+                await self.refuse(item.delivery, key, command, outcome)
+            return
+        version = run.version if run is not None else None
+        answer = Answer(ok=True, command=command.id, run=key.run, version=version)
+        if isinstance(outcome, Nothing):
+            answer = msgspec.structs.replace(answer, already=True, reason=outcome.reason)
+        else:
+            assert isinstance(outcome, Accepted)
+        await self._send(item.delivery, answer)
+
+    async def refuse(self, delivery: Delivery, key: RunKey, command: Command, refused: Refused) -> None:
+        """Records the attempt in AUDITIN, then answers."""
+        record = {
+            "kind": "command_refused",
+            "run": str(key),
+            "command": command.id,
+            "verb": command.verb,
+            "actor": command.actor,
+            "reason": refused.reason,
+            "text": refused.text,
+            "at": self._clock.now(),
+        }
+        await self._notes.audit(key.tenant, f"refused-{_as_token(command.id)}", msgspec.json.encode(record))
+        answer = Answer(ok=False, command=command.id, run=key.run, reason=refused.reason, text=refused.text)
+        await self._send(delivery, answer)
+
+    async def reject(self, delivery: Delivery, error: InvalidInput) -> None:
+        """A command that cannot be read or stored is kept whole in DEAD, with the reason."""
+        log.error(
+            "command rejected: %s",
+            error,
+            extra={"action": "command_rejected", "subject": delivery.subject, "error": str(error)},
+        )
+        await self._bury(delivery, str(error))
+        run = delivery.subject.split(".")[6:7]
+        answer = Answer(ok=False, command="", run="".join(run), reason="invalid_input", text=str(error))
+        await self._send(delivery, answer)
+
+    async def convict(self, key: RunKey, command: str, delivery: Delivery, reason: str) -> None:
+        """A command that killed its workers too often stands in DEAD."""
+        log.error(
+            "command convicted: %s", reason, extra={"action": "command_convicted", "run": str(key), "command": command}
+        )
+        await self._bury(delivery, reason)
+        await self._send(delivery, Answer(ok=False, command=command, run=key.run, reason="convicted", text=reason))
+
+    async def late(self, key: RunKey, outcome: Refused) -> None:
+        """A superseded attempt's result is refused; TRACE keeps a note (DESIGN 2, invariant 4)."""
+        record = {"kind": "late_result", "run": str(key), "reason": outcome.reason, "text": outcome.text}
+        await self._notes.trace(key.tenant, "late", msgspec.json.encode(record))
+
+    async def _restart_elsewhere(self, delivery: Delivery, key: RunKey, command: Command, start: StartPayload) -> None:
+        """Another content under a known Message-ID is a message of its own, never approved automatically (DESIGN 3)."""
+        run = digest_token(key.tenant, start.mailbox or "", start.id or "", start.content or "")
+        elsewhere = RunKey(key.tenant, key.agent, run)
+        payload = msgspec.structs.replace(start, flags=(*start.flags, "message_id_reused"))
+        moved = msgspec.structs.replace(
+            command, id=f"{command.id}-reused", payload=msgspec.Raw(msgspec.json.encode(payload))
+        )
+        issuer = parse_command_subject(delivery.subject).issuer
+        reply = delivery.headers.get(REPLY)
+        await self._commands.publish(
+            command_subject(elsewhere, "start", issuer=issuer),
+            msgspec.json.encode(moved),
+            command=moved.id,
+            headers={REPLY: reply} if reply is not None else {},
+        )
+
+    async def _bury(self, delivery: Delivery, reason: str) -> None:
+        headers = {**_as_lines(delivery.headers), REASON: _as_line(reason)[:500]}
+        await self._notes.bury(delivery.subject, delivery.payload, headers)
+
+    async def _send(self, delivery: Delivery, answer: Answer) -> None:
+        reply = delivery.headers.get(REPLY)
+        if reply is None:
+            return
+        if not _INBOX.fullmatch(reply):
+            log.warning(
+                "an answer may go to an inbox only",
+                extra={"action": "reply_subject_refused", "subject": reply, "command": answer.command},
+            )
+            return
+        await self._replies.answer(reply, msgspec.json.encode(answer))
+
+
+def _as_token(command: str) -> str:
+    """A command id as a token of a subject."""
+    return command if RUN_TOKEN.fullmatch(command) else digest_token(command)
+
+
+def _as_lines(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: _as_line(value) for name, value in headers.items() if name.isascii() and name.isprintable()}
+
+
+def _as_line(text: str) -> str:
+    """One line that a message header may hold."""
+    return " ".join(text.split()).encode("ascii", "replace").decode("ascii")
