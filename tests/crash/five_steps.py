@@ -12,15 +12,18 @@ from waybook.agents.context import StepContext
 from waybook.agents.step import step
 from waybook.engine.definition import Table
 from waybook.events.typed import StartEvent
+from waybook.inbox.classify import Classification, Intent
+from waybook.inbox.context import Context, Coverage
+from waybook.inbox.draft import Draft
 from waybook.inbox.events import (
-    Classification,
     ContextRetrieved,
     DraftProposed,
     MailClassified,
     ReviewRequested,
     ScanPassed,
-    SecurityFlags,
 )
+from waybook.inbox.route import Routed
+from waybook.inbox.scan.findings import SecurityFlags
 from waybook.inbox.table import TABLE
 from waybook.testing.faults import Faults
 
@@ -77,13 +80,13 @@ class FiveSteps(Agent):
     async def security_scan(self, mail: MailReceived, context: StepContext, journal: Journal) -> ScanPassed:
         """Finds nothing."""
         await journal.body(context)
-        return ScanPassed(flags=SecurityFlags(injection_detected=False, confidence=0.0, scan_timestamp=0))
+        return ScanPassed(flags=SecurityFlags(), text="")
 
     @step
     async def context_retrieval(self, passed: ScanPassed, context: StepContext, journal: Journal) -> ContextRetrieved:
         """Knows nothing."""
         await journal.body(context)
-        return ContextRetrieved(text="", tier="normal")
+        return ContextRetrieved(context=Context(text="", tier="normal", tokens=0, coverage=Coverage()))
 
     @step
     async def classify(self, known: ContextRetrieved, context: StepContext, journal: Journal) -> MailClassified:
@@ -95,14 +98,15 @@ class FiveSteps(Agent):
     async def draft(self, classified: MailClassified, context: StepContext, journal: Journal) -> DraftProposed:
         """Answers nothing."""
         await journal.body(context)
-        return DraftProposed(text="", subject="", classification=_question())
+        return DraftProposed(draft=Draft(text="", subject=""), classification=_question())
 
     @step
     async def route(self, draft: DraftProposed, context: StepContext, journal: Journal) -> ReviewRequested:
         """Leaves it to a person."""
         await journal.body(context)
-        return ReviewRequested(reason="a person decides")
+        return ReviewRequested(routed=Routed(decision="human_review", reason="a person decides"))
 
 
 def _question() -> Classification:
-    return Classification(category="question", priority="normal", sentiment="neutral", intent="none", confidence=1.0)
+    intent = Intent(category="support", priority="normal", sentiment="neutral", intent="question", confidence=1.0)
+    return Classification(intents=(intent,))

@@ -8,11 +8,19 @@ class StepContext:
     """Injected into a step that asks for it: identity of the execution, and a place to report model use.
 
     `execution` is stable over attempts: give it to outside systems as an idempotency key. `attempt` counts
-    from 1. `flags` are intake's remarks on the run.
+    from 1. `flags` are intake's remarks on the run, `thread` is the token of the thread that it belongs to.
     """
 
     def __init__(
-        self, *, key: RunKey, step: str, action: str, execution: str, attempt: int, flags: tuple[str, ...] = ()
+        self,
+        *,
+        key: RunKey,
+        step: str,
+        action: str,
+        execution: str,
+        attempt: int,
+        flags: tuple[str, ...] = (),
+        thread: str | None = None,
     ) -> None:
         self.key = key
         self.step = step
@@ -20,6 +28,7 @@ class StepContext:
         self.execution = execution
         self.attempt = attempt
         self.flags = flags
+        self.thread = thread
         self.model: str | None = None
         self.usage: TokenUsage | None = None
 

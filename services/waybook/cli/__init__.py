@@ -1,20 +1,23 @@
 """The command line."""
 
-import typer
+import sys
 
-from waybook.cli.events import events_app
-from waybook.cli.streams import streams_app
+from waybook.cli.app import app
+from waybook.cli.output import fail
+from waybook.events.errors import InvalidInput, WaybookError
 
-app = typer.Typer(name="waybook", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-app.add_typer(events_app, name="events")
-app.add_typer(streams_app, name="streams")
-
-
-@app.callback()
-def _root() -> None:
-    """The book of the way that every message took: agent work as events on NATS JetStream."""
+__all__ = ["app", "main"]
 
 
 def main() -> None:
     """Runs a command. Exit codes: 0 done, 1 refused or failed, 2 usage."""
-    app()
+    try:
+        app()
+    except InvalidInput as error:
+        fail(str(error), 2)
+    except WaybookError as error:
+        fail(str(error), 1)
+    except BrokenPipeError:
+        # The reader of our output is gone (`waybook show RUN | head`); that is no failure.
+        sys.stderr.close()
+        raise SystemExit(0) from None

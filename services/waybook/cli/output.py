@@ -9,8 +9,15 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-out = Console(highlight=False, soft_wrap=True)
+PIPE_WIDTH = 160
+"""Columns where the output is no terminal: rows stay on one line for grep."""
+
+out = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+WHOLE = frozenset({"run", "action", "status", "step", "type", "seq", "event"})
+"""Columns that are copied from the table into the next command, so they are never broken."""
 
 
 def print_json(value: Any) -> None:
@@ -23,7 +30,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     """Writes a table; None is shown as an empty cell."""
     table = Table(title=title, title_justify="left", header_style="bold", expand=False)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column in WHOLE)
     for row in rows:
         table.add_row(*("" if cell is None else _cell(cell) for cell in row))
     out.print(table)

@@ -1,10 +1,14 @@
 """The typed events of the `inbox` agent."""
 
-from typing import Any
-
 import msgspec
 
 from waybook.events.typed import Event, ExternalEvent, StartEvent
+from waybook.inbox.classify import Classification
+from waybook.inbox.context import Context
+from waybook.inbox.draft import Draft
+from waybook.inbox.intake.mail import ParsedMail
+from waybook.inbox.route import Routed
+from waybook.inbox.scan.findings import SecurityFlags
 
 
 class ObjectReference(msgspec.Struct, frozen=True):
@@ -15,61 +19,27 @@ class ObjectReference(msgspec.Struct, frozen=True):
     size: int
 
 
-class Attachment(msgspec.Struct, frozen=True):
-    """A part of the mail that is no text of it."""
+class MailReceived(StartEvent, frozen=True, kw_only=True, rename={"sender": "from"}):
+    """A mail, as intake read it.
 
-    name: str
-    content_type: str
-    size: int
-    sha256: str
-    object: ObjectReference | None = None
-
-
-class MailReceived(StartEvent, frozen=True, kw_only=True):
-    """A mail, as intake read it. Long texts are cut at 64 KiB; `text_object` and `html_object` hold them whole.
-
-    `sender` is the From header for people, `sender_address` the bare address. `automated` says why it is never
-    answered, None when it is an ordinary mail. `defects` are intake's remarks on what was wrong with it.
+    `sender`, `subject` and `date` (ISO 8601, UTC) are for people and read models. Texts over 64 KiB are cut in
+    `mail`; `objects` names, by field, the object that holds such a text whole, and by digest those that hold the
+    attachments. `received_at` is in ms, UTC.
     """
 
     sender: str
-    sender_address: str
     subject: str
-    text: str
-    html: str | None = None
-    to: tuple[str, ...] = ()
-    cc: tuple[str, ...] = ()
-    reply_to: str | None = None
+    mail: ParsedMail
+    received_at: int
     date: str | None = None
-    message_id: str | None = None
-    in_reply_to: str | None = None
-    references: tuple[str, ...] = ()
-    headers: dict[str, str] = {}
-    attachments: tuple[Attachment, ...] = ()
-    text_object: ObjectReference | None = None
-    html_object: ObjectReference | None = None
-    automated: str | None = None
-    defects: tuple[str, ...] = ()
-    received_at: int | None = None
-
-
-class SecurityFlags(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the scan found (pipeline-spec 2). Confidences are 0..1, the spam score 0..100."""
-
-    injection_detected: bool
-    confidence: float
-    scan_timestamp: int
-    injection_type: str | None = None
-    flagged_content: str | None = None
-    spam_score: int = 0
-    phishing_detected: bool = False
-    guard_unavailable: bool = False
+    objects: dict[str, ObjectReference] = {}
 
 
 class ScanPassed(Event, frozen=True, kw_only=True):
-    """The scan found nothing that stops the mail."""
+    """The scan found nothing that stops the mail. `text` is what a reader sees of it, and all that a model may read."""
 
     flags: SecurityFlags
+    text: str
 
 
 class ThreatFound(Event, frozen=True, kw_only=True):
@@ -84,24 +54,16 @@ class SpamFound(Event, frozen=True, kw_only=True):
     flags: SecurityFlags
 
 
+class AgentDisabled(Event, frozen=True, kw_only=True):
+    """The scan passed, and the owner has switched the agent off: the mail waits where it is, its flags are kept."""
+
+    flags: SecurityFlags
+
+
 class ContextRetrieved(Event, frozen=True, kw_only=True):
-    """What is known around the mail, within the token budget. `tier`: normal, compacted or emergency."""
+    """What is known around the mail, within the token budget."""
 
-    text: str
-    tier: str
-    coverage: dict[str, Any] = {}
-    grounding_sources: tuple[str, ...] = ()
-
-
-class Classification(msgspec.Struct, frozen=True):
-    """One intent of a mail (pipeline-spec 7.3)."""
-
-    category: str
-    priority: str
-    sentiment: str
-    intent: str
-    confidence: float
-    language: str | None = None
+    context: Context
 
 
 class MailClassified(Event, frozen=True, kw_only=True):
@@ -114,40 +76,26 @@ class SpamClassified(Event, frozen=True, kw_only=True):
     """The classifier takes the mail for spam, or a rule of the owner archives it (`reason`)."""
 
     classification: Classification
-    reason: str = "classifier_spam"
-
-
-class DraftQuality(msgspec.Struct, frozen=True):
-    """The self-check's judgement of a draft."""
-
-    score: float
-    complete: bool
-    grounded: bool
-    flags: tuple[str, ...] = ()
+    reason: str
 
 
 class DraftProposed(Event, frozen=True, kw_only=True):
-    """A reply. It carries what `route` weighs, so nothing is read from a shared record."""
+    """A reply to all intents. It carries the classification on, so that `route` reads no shared record."""
 
-    text: str
-    subject: str
+    draft: Draft
     classification: Classification
-    quality: DraftQuality | None = None
-    options: tuple[str, ...] = ()
 
 
 class ReviewRequested(Event, frozen=True, kw_only=True):
-    """A person decides; `reason` names the first objection."""
+    """A person decides; the decision names the first objection."""
 
-    reason: str
-    confidence: float | None = None
+    routed: Routed
 
 
 class AutoApproved(Event, frozen=True, kw_only=True):
     """Every gate agrees to an unattended reply."""
 
-    reason: str
-    confidence: float
+    routed: Routed
 
 
 class MailReleased(ExternalEvent, frozen=True, kw_only=True):

@@ -20,14 +20,14 @@ def _plain(value: Any) -> Any:
 
 
 def _is_automated(run: Run, event: ev.MailReceived, world: World) -> bool:
-    return event.automated is not None
+    return event.mail.automated is not None
 
 
 def _archive_automated(run: Run, event: ev.MailReceived) -> dict[str, Any]:
-    return {"archive_reason": "automated", "automated": event.automated}
+    return {"archive_reason": "automated", "automated": event.mail.automated}
 
 
-def _flags(run: Run, event: ev.ScanPassed | ev.ThreatFound) -> dict[str, Any]:
+def _flags(run: Run, event: ev.ScanPassed | ev.ThreatFound | ev.AgentDisabled) -> dict[str, Any]:
     return {"security_flags": _plain(event.flags)}
 
 
@@ -35,32 +35,51 @@ def _spam(run: Run, event: ev.SpamFound) -> dict[str, Any]:
     return {"security_flags": _plain(event.flags), "archive_reason": "spam"}
 
 
+def _classification(event: ev.MailClassified | ev.SpamClassified) -> dict[str, Any]:
+    """The main intent's labels, as the documents name them, with what the classifier said of the whole mail."""
+    found = event.classification
+    whole = {"language": found.language, "summary": found.summary, "intents": len(found.intents)}
+    fields = {"classification": {**_plain(found.main), **whole}, "confidence_score": found.confidence}
+    return fields
+
+
 def _classified(run: Run, event: ev.MailClassified) -> dict[str, Any]:
-    return {"classification": _plain(event.classification), "confidence_score": event.classification.confidence}
+    return _classification(event)
 
 
 def _classified_spam(run: Run, event: ev.SpamClassified) -> dict[str, Any]:
-    fields = {"classification": _plain(event.classification), "confidence_score": event.classification.confidence}
-    return {**fields, "archive_reason": event.reason}
+    return {**_classification(event), "archive_reason": event.reason}
 
 
-def _drafted(run: Run, event: ev.DraftProposed) -> dict[str, Any]:
+def _retrieved(run: Run, event: ev.ContextRetrieved) -> dict[str, Any]:
+    found = event.context
     return {
-        "draft_response": event.text,
-        "draft_subject": event.subject,
-        "draft_quality": _plain(event.quality),
-        "draft_options": list(event.options),
+        "context_tier": found.tier,
+        "context_coverage": _plain(found.coverage),
+        "grounding_sources": list(found.grounding_sources),
     }
 
 
+def _drafted(run: Run, event: ev.DraftProposed) -> dict[str, Any]:
+    draft = event.draft
+    return {
+        "draft_response": draft.text,
+        "draft_subject": draft.subject,
+        "draft_quality": _plain(draft.quality),
+        "draft_options": _plain(draft.options),
+    }
+
+
+def _decision(event: ev.ReviewRequested | ev.AutoApproved) -> dict[str, Any]:
+    return {"agent_decision": _plain(event.routed)}
+
+
 def _reviewed(run: Run, event: ev.ReviewRequested) -> dict[str, Any]:
-    decision = {"decision": "human_review", "reason": event.reason, "confidence": event.confidence}
-    return {"agent_decision": decision}
+    return _decision(event)
 
 
 def _auto_approved(run: Run, event: ev.AutoApproved) -> dict[str, Any]:
-    decision = {"decision": "auto_approve", "reason": event.reason, "confidence": event.confidence}
-    return {"agent_decision": decision, "approval_source": "auto"}
+    return {**_decision(event), "approval_source": "auto"}
 
 
 def _approved(run: Run, event: ev.DraftApproved) -> dict[str, Any]:
@@ -115,10 +134,12 @@ ROWS = (
     Row("E2", "received", "MailReceived", "archived", guard=_is_automated, fields=_archive_automated),
     Row("E1", "received", "MailReceived", "security_check"),
     Row("E3", "security_check", "ScanPassed", "classifying", fields=_flags),
+    Row("agent_disabled", "security_check", "AgentDisabled", fields=_flags),
     Row("E4", "security_check", "ThreatFound", "quarantined", fields=_flags),
     Row("E5", "security_check", "SpamFound", "archived", fields=_spam),
     Row("E6", "quarantined", "MailReleased", "received", fields=_released, restart=True),
     Row("E7", "quarantined", "SenderBlocked", "archived", fields=_blocked),
+    Row("context", "classifying", "ContextRetrieved", fields=_retrieved),
     Row("E8", "classifying", "MailClassified", "drafting", fields=_classified),
     # Declared and legal; nothing drives these yet.
     Row("E9", "classifying", "", "draft_ready"),
@@ -146,6 +167,7 @@ TABLE = Table(
     terminal=frozenset({"sent", "rejected", "archived"}),
     rows=ROWS,
     waits={
+        "security_check": "agent_disabled",
         "quarantined": "release",
         "awaiting_clarification": "answer",
         "draft_ready": "approval",

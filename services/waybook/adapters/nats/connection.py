@@ -277,6 +277,12 @@ class Connection:
         except (nats.errors.Error, TimeoutError) as exc:
             raise PortUnavailable(f"nats-server does not answer a ping: {exc}") from exc
 
+    def unsubscribe(self, subject: str) -> None:
+        """Ends a subscription; pulls whose deliveries were to come there end with it."""
+        self._sinks = [sink for sink in self._sinks if sink[0] != subject]
+        if self._wire is not None and self._wire.usable:
+            self._wire.unsink(subject)
+
     def inbox(self) -> str:
         """A reply subject of its own, to be subscribed to."""
         self._count += 1
@@ -301,8 +307,8 @@ class Connection:
                     max_outstanding_pings=2, inbox_prefix=s.inbox_prefix, pending_size=0, error_cb=_ignore, **options,
                 )  # fmt: skip
             wire.attend()
-            attached = len(self._sinks)
-            for subject, receive in self._sinks:
+            attached = self._sinks.copy()
+            for subject, receive in attached:
                 wire.sink(subject, receive)
             wire.flush_frames()
             await asyncio.wait_for(wire.flush(), s.connect_timeout_s)
@@ -319,8 +325,9 @@ class Connection:
         except BaseException:
             await wire.end()
             raise
-        for subject, receive in self._sinks[attached:]:
-            wire.sink(subject, receive)
+        for subject, receive in self._sinks:
+            if (subject, receive) not in attached:
+                wire.sink(subject, receive)
         self._wire = wire
         self._set_ready(True)
 

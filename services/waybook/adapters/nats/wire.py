@@ -28,6 +28,7 @@ class Wire(Client):
     def __init__(self, on_lost: Callable[["Wire", str], None], on_refused: Callable[[str], None]) -> None:
         super().__init__()
         self._sinks: dict[int, Sink] = {}
+        self._sids: dict[str, int] = {}
         self._on_lost = on_lost
         self._on_refused = on_refused
         self._lost = False
@@ -42,7 +43,15 @@ class Wire(Client):
         """Subscribes; every message of `subject` is handed to `receive` on the reading task, which it must not block."""
         self._sid += 1
         self._sinks[self._sid] = receive
+        self._sids[subject] = self._sid
         self.write(b"SUB %b %d\r\n" % (subject.encode(), self._sid))
+
+    def unsink(self, subject: str) -> None:
+        """Ends the subscription that `sink` made; what is still on its way is dropped."""
+        sid = self._sids.pop(subject, None)
+        if sid is not None:
+            del self._sinks[sid]
+            self.write(b"UNSUB %d\r\n" % sid)
 
     def write(self, frame: bytes) -> None:
         """Sends a frame together with the others of this turn of the loop; dropped when the connection is lost."""

@@ -5,7 +5,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 
 import msgspec
 from msgspec.structs import FieldInfo
@@ -38,6 +38,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds after which the command of a worker that fell silent goes to another."""
     slots: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 64
     """Steps that one walker runs side by side."""
+    own_addresses: tuple[str, ...] = ()
+    """Our own mail addresses, separated by commas in the environment: what they send is never answered."""
+    knowledge: str | None = None
+    """A folder of documents that drafts may draw on."""
 
     @classmethod
     def load(cls, environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> "Settings":
@@ -88,6 +92,8 @@ def _from_file(environ: Mapping[str, str], folder: Path) -> dict[str, Any]:
 
 
 def _convert(field: FieldInfo, value: object, where: str, *, strict: bool) -> Any:
+    if isinstance(value, str) and not strict and get_origin(field.type) is tuple:
+        value = [part.strip() for part in value.split(",") if part.strip()]
     try:
         return msgspec.convert(value, field.type, strict=strict)
     except msgspec.ValidationError as error:

@@ -9,6 +9,7 @@ from typing import Any
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition, StepBody
 from waybook.agents.errors import RetryAfter, StepDeadlinePassed
+from waybook.agents.model import ModelRateLimited
 from waybook.engine.inputs import Completed, Failed
 from waybook.engine.ports import Clock, PortError
 from waybook.engine.run import Action, Run
@@ -38,6 +39,7 @@ class Executor:
             execution=f"{run.key}/{action.execution}",
             attempt=action.attempt,
             flags=run.flags,
+            thread=run.thread,
         )
         began = time.perf_counter()
         try:
@@ -94,8 +96,9 @@ class Executor:
 
     def _failed(self, action: Action, error: BaseException, began: float, context: StepContext) -> Failed:
         not_before = None
-        if isinstance(error, RetryAfter):
-            not_before = self._clock.now() + round(error.seconds * 1000)
+        wait_ms = _wait_ms(error)
+        if wait_ms is not None:
+            not_before = self._clock.now() + wait_ms
         name = type(error).__name__
         failure = Failure(name, (str(error) or name)[:MOST_ERROR_TEXT], not isinstance(error, TerminalError))
         log.info("step failed", extra={"action": "step_failed", "step": action.step, "error": failure.text})
@@ -121,3 +124,10 @@ def _is_stopped_from_outside() -> bool:
 
 def _elapsed(began: float) -> int:
     return round((time.perf_counter() - began) * 1000)
+
+
+def _wait_ms(error: BaseException) -> int | None:
+    """How long the other side asked to wait, None when it did not."""
+    if isinstance(error, RetryAfter):
+        return round(error.seconds * 1000)
+    return error.retry_after_ms if isinstance(error, ModelRateLimited) else None

@@ -1,0 +1,115 @@
+"""What a batch of commits changes of one run, as the handlers of the read models gather it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from waybook.events.commit import Commit
+from waybook.events.subjects import RunKey
+from waybook.projections.progress import Progress
+
+
+class MessageRow(msgspec.Struct, gc=False):
+    """The columns of `inbound_messages` that a run's first commit sets for good."""
+
+    definition: str
+    received_at: int
+    thread: str | None = None
+    parent: str | None = None
+    content: str | None = None
+    flags: str = "[]"
+    sender: str | None = None
+    subject: str | None = None
+    date: str | None = None
+
+
+class ActionEnd(msgspec.Struct, gc=False):
+    """The columns of `agent_actions` that change when an attempt ends."""
+
+    status: str
+    retry_count: int | None = None
+    exhausted: bool = False
+    duration_ms: int | None = None
+    model_used: str | None = None
+    token_usage: str | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    ended_at: int | None = None
+    output: str | None = None
+
+
+class ActionRow(msgspec.Struct, gc=False):
+    """A whole row of `agent_actions`, begun or made pending by a commit of the batch."""
+
+    step: str
+    trigger: str
+    walk: int
+    attempt: int
+    status: str
+    retry_count: int
+    sequence: int
+    branch: str | None = None
+    deadline: int | None = None
+    started_at: int | None = None
+    exhausted: bool = False
+    duration_ms: int | None = None
+    model_used: str | None = None
+    token_usage: str | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    ended_at: int | None = None
+    output: str | None = None
+
+    def end(self, end: ActionEnd) -> None:
+        """Takes over what an end says; a `retry_count` of None keeps the row's."""
+        retry_count = self.retry_count if end.retry_count is None else end.retry_count
+        for name in ActionEnd.__struct_fields__:
+            setattr(self, name, getattr(end, name))
+        self.retry_count = retry_count
+
+
+class RunChange:
+    """Changes of one run in one batch. `commit` and `index` say where the handler stands.
+
+    `started` is set when the run's first commit is in the batch: then its row is new. `fields` are merged into the
+    row's. `actions` are rows begun here, `ends` ends of rows begun before, `dropped` pending rows that go.
+    """
+
+    __slots__ = ("actions", "commit", "dropped", "ends", "fields", "index", "key", "progress", "sequence", "started")
+
+    def __init__(self, key: RunKey, progress: Progress) -> None:
+        self.key = key
+        self.progress = progress
+        self.commit: Commit
+        self.sequence = 0
+        self.index = 0
+        self.started: MessageRow | None = None
+        self.fields: dict[str, Any] = {}
+        self.actions: dict[str, ActionRow] = {}
+        self.ends: dict[str, ActionEnd] = {}
+        self.dropped: dict[str, None] = {}
+
+    @property
+    def event_name(self) -> str:
+        return f"{self.commit.version}.{self.index}"
+
+    def begin_action(self, action: str, row: ActionRow) -> None:
+        self.actions[action] = row
+        self.ends.pop(action, None)
+        self.dropped.pop(action, None)
+
+    def end_action(self, action: str, end: ActionEnd) -> None:
+        row = self.actions.get(action)
+        if row is not None:
+            row.end(end)
+        else:
+            self.ends[action] = end
+
+    def drop_action(self, action: str) -> None:
+        if self.actions.pop(action, None) is None:
+            self.dropped[action] = None
+        self.ends.pop(action, None)
+
+
+Handler = Callable[[RunChange, Any], None]

@@ -1,0 +1,1 @@
+"""Numbered migrations: `front` for the schema that users query, `tables` for each generation's tables."""

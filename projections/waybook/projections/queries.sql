@@ -1,0 +1,63 @@
+-- name: messages
+-- Messages, newest first. Every filter that is null lets everything through.
+SELECT
+    run, tenant, agent, status, hold, hold_reason, hold_until, sender AS "from", subject, date, received_at, updated_at,
+    processed_at, ended_at, outcome, error_message, thread, version, walk, security_flags, classification,
+    confidence_score, draft_subject, agent_decision, approval_source, archive_reason, failed_stage, flags
+FROM {front}.inbound_messages
+WHERE ($1::text IS NULL OR status = $1)
+    AND ($2::text IS NULL OR hold = $2)
+    AND ($3::text IS NULL OR agent = $3)
+    AND ($4::text IS NULL OR tenant = $4)
+    AND ($5::text IS NULL OR thread = $5)
+    AND ($6::text[] IS NULL OR run = ANY ($6))
+ORDER BY received_at DESC, sequence DESC
+LIMIT $7;
+
+-- name: message
+-- One message with all that is known of it; several, where run ids of several agents or tenants are the same.
+SELECT sender AS "from", m.* FROM {front}.inbound_messages AS m
+WHERE run = $1
+    AND ($2::text IS NULL OR agent = $2)
+    AND ($3::text IS NULL OR tenant = $3);
+
+-- name: message_counts
+-- How many messages there are in each state.
+SELECT status, count(*) AS messages FROM {front}.inbound_messages
+WHERE ($1::text IS NULL OR agent = $1) AND ($2::text IS NULL OR tenant = $2)
+GROUP BY status ORDER BY status;
+
+-- name: actions
+-- The attempts of a run, in the order in which they came up.
+SELECT
+    action, step, status, attempt, retry_count, exhausted, duration_ms, model_used, token_usage, error_type,
+    error_message, started_at, ended_at, trigger, walk, branch, output, run, agent, tenant
+FROM {front}.agent_actions
+WHERE run = $1
+    AND ($2::text IS NULL OR agent = $2)
+    AND ($3::text IS NULL OR tenant = $3)
+ORDER BY sequence, length(action), action;
+
+-- name: position
+-- How far a stream has been applied; null when it never was.
+SELECT sequence FROM {front}.checkpoint WHERE stream = $1;
+
+-- name: active_reader
+-- Whether a projector holds the lock of a stream; the lock's key is split into two halves there.
+SELECT EXISTS (
+    SELECT 1 FROM pg_locks, hashtextextended($1, 0) AS wanted (key)
+    WHERE locktype = 'advisory' AND objsubid = 1 AND database = (
+        SELECT oid FROM pg_database WHERE datname = current_database()
+    ) AND (classid::bigint << 32 | objid::bigint) = wanted.key
+);
+
+-- name: settled
+-- How many of these runs have ended or are held.
+SELECT count(*) AS settled FROM {front}.inbound_messages
+WHERE run = ANY ($1) AND ($2::text IS NULL OR tenant = $2) AND (ended_at IS NOT NULL OR hold <> 'none');
+
+-- name: beginning_with
+-- Runs whose id begins with these characters.
+SELECT run FROM {front}.inbound_messages
+WHERE starts_with(run, $1) AND ($2::text IS NULL OR agent = $2) AND ($3::text IS NULL OR tenant = $3)
+ORDER BY run LIMIT 20;

@@ -1,0 +1,114 @@
+"""Questions to the read models. Whoever decides something asks STATE instead (DESIGN 2, invariant 13)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from waybook.events.commit import Position
+from waybook.projections.errors import NoReadModels
+from waybook.projections.session import Connection, connect_reader
+from waybook.projections.statements import placed, statements
+
+_QUERIES = statements("queries")
+FRONT = "waybook"
+
+
+class ReadModels:
+    """The read models of an installation, over one connection. Rows come as dicts with the columns' names.
+
+    Every method raises NoReadModels when there are none yet, and what asyncpg raises.
+    """
+
+    def __init__(self, connection: Connection, front: str = FRONT) -> None:
+        self._connection = connection
+        self._front = front
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, database_url: str, front: str = FRONT) -> AsyncIterator["ReadModels"]:
+        """Connects for the duration of the block."""
+        connection = await connect_reader(database_url)
+        try:
+            await connection.set_type_codec(
+                "jsonb", schema="pg_catalog", encoder=_encode_json, decoder=msgspec.json.decode
+            )
+            yield cls(connection, front)
+        finally:
+            await connection.close()
+
+    async def messages(
+        self,
+        *,
+        status: str | None = None,
+        hold: str | None = None,
+        agent: str | None = None,
+        tenant: str | None = None,
+        thread: str | None = None,
+        runs: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Messages, newest first; `limit` None: all of them."""
+        return await self._rows("messages", status, hold, agent, tenant, thread, runs, limit)
+
+    async def settled(self, runs: Sequence[str], *, tenant: str | None = None) -> int:
+        """How many of these runs have ended or are held."""
+        return int((await self._rows("settled", runs, tenant))[0]["settled"])
+
+    async def beginning_with(
+        self, characters: str, *, agent: str | None = None, tenant: str | None = None
+    ) -> list[str]:
+        """Ids of runs that begin with these characters, at most 20."""
+        return [row["run"] for row in await self._rows("beginning_with", characters, agent, tenant)]
+
+    async def message(self, run: str, *, agent: str | None = None, tenant: str | None = None) -> list[dict[str, Any]]:
+        """All columns of the run's row; none, or one for each agent and tenant that has such a run."""
+        return await self._rows("message", run, agent, tenant)
+
+    async def counts(self, *, agent: str | None = None, tenant: str | None = None) -> dict[str, int]:
+        """How many messages there are in each state."""
+        return {row["status"]: row["messages"] for row in await self._rows("message_counts", agent, tenant)}
+
+    async def actions(self, run: str, *, agent: str | None = None, tenant: str | None = None) -> list[dict[str, Any]]:
+        """The attempts of a run, in the order in which they came up."""
+        return await self._rows("actions", run, agent, tenant)
+
+    async def position(self, stream: str) -> int:
+        """How far a stream has been applied, 0 when it never was."""
+        rows = await self._rows("position", stream)
+        return int(rows[0]["sequence"]) if rows else 0
+
+    async def wait_until(self, position: Position, timeout_s: float, *, poll_s: float = 0.02) -> None:
+        """Returns when some projector has applied `position`. Raises TimeoutError after `timeout_s`."""
+        async with asyncio.timeout(timeout_s):
+            while True:
+                try:
+                    if await self.position(position.stream) >= position.sequence:
+                        return
+                except NoReadModels:
+                    await asyncio.sleep(poll_s)  # the projector is just making them
+                await asyncio.sleep(poll_s)
+
+    async def has_reader(self, stream: str) -> bool:
+        """Whether a projector is active on a stream just now."""
+        name = reader_lock(self._front, stream)
+        return bool((await self._rows("active_reader", name))[0]["exists"])
+
+    async def _rows(self, query: str, *arguments: object) -> list[dict[str, Any]]:
+        try:
+            rows = await self._connection.fetch(placed(_QUERIES[query], front=self._front), *arguments)
+        except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError) as exc:
+            raise NoReadModels from exc
+        return [dict(row) for row in rows]
+
+
+def reader_lock(front: str, stream: str) -> str:
+    """The name of the advisory lock that a stream's active reader holds."""
+    return f"waybook/{front}/{stream}/reader"
+
+
+def _encode_json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,108 @@
+"""A generation's tables on one connection: the checkpoint and the rows, always moved together."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+
+from waybook.events.subjects import RunKey
+from waybook.projections import agent_actions, inbound_messages
+from waybook.projections.batch import fold_batch, runs_of
+from waybook.projections.changes import RunChange
+from waybook.projections.errors import PositionMoved
+from waybook.projections.generation import Generation
+from waybook.projections.log import Batch
+from waybook.projections.mark import Mark
+from waybook.projections.progress import Entry, Progress, from_bytes
+from waybook.projections.session import Connection
+from waybook.projections.statements import identifier, statements
+
+_CHECKPOINT = statements("checkpoint")
+_MESSAGES = statements(inbound_messages.NAME)
+_ACTIONS = statements(agent_actions.NAME)
+
+KEPT_RUNS = 5_000
+
+
+class Tables:
+    """The read models of one generation, for one stream. Owns `connection`'s search_path.
+
+    The progress of up to KEPT_RUNS open runs stays in memory, so that a run's next commit finds it without a read;
+    after an error it is dropped, because SQL alone knows what was stored.
+    """
+
+    def __init__(self, connection: Connection, generation: Generation, stream: str) -> None:
+        self.generation = generation
+        self.stream = stream
+        self._connection = connection
+        self._kept: dict[RunKey, Progress] = {}
+
+    async def open(self) -> Mark:
+        """Where the stream has been applied up to."""
+        connection = self._connection
+        await connection.execute(f"SET search_path TO {identifier(self.generation.schema)}")
+        await connection.execute(_CHECKPOINT["create_checkpoint"], self.stream)
+        row = await connection.fetchrow(_CHECKPOINT["read_checkpoint"], self.stream)
+        assert row is not None
+        return Mark(row["sequence"], row["commit_id"], row["stored_at"])
+
+    async def apply(self, batch: Batch, before: Mark) -> None:
+        """Stores the rows of `batch` and the checkpoint behind it, or nothing at all.
+
+        Raises PositionMoved when the checkpoint is not at `before`, ProjectionStopped when the history has a hole,
+        and what PostgreSQL raises.
+        """
+        try:
+            async with self._connection.transaction():
+                await self._move(before, batch.last)
+                known = await self._known(batch.entries)
+                changes = fold_batch(batch.entries, known)
+                await self._write(changes)
+        except BaseException:
+            self._kept.clear()
+            raise
+        self._keep(changes)
+
+    async def _move(self, before: Mark, after: Mark) -> None:
+        statement = _CHECKPOINT["move_checkpoint"]
+        values = (self.stream, before.sequence, after.sequence, after.commit_id, after.at)
+        try:
+            answer = await self._connection.execute(statement, *values)
+        except asyncpg.UndefinedTableError as exc:
+            raise PositionMoved(f"a rebuild has replaced {self.generation.schema}") from exc
+        if answer != "UPDATE 1":
+            raise PositionMoved(f"the checkpoint of {self.stream} is not at {before.sequence} any more")
+
+    async def _known(self, entries: Sequence[Entry]) -> dict[RunKey, Progress]:
+        keys = runs_of(entries)
+        known = {key: kept for key in keys if (kept := self._kept.pop(key, None)) is not None}
+        missing = [key for key in keys if key not in known]
+        if missing:
+            columns = [[k.tenant for k in missing], [k.agent for k in missing], [k.run for k in missing]]
+            for row in await self._connection.fetch(_MESSAGES["read_progress"], *columns):
+                known[missing[row["ordinal"] - 1]] = from_bytes(row["progress"])
+        return known
+
+    async def _write(self, changes: list[RunChange]) -> None:
+        await self._run(_MESSAGES["insert_messages"], inbound_messages.inserts(changes))
+        await self._run(_MESSAGES["patch_messages"], inbound_messages.patches(changes))
+        await self._run(_ACTIONS["drop_actions"], agent_actions.drops(changes))
+        await self._run(_ACTIONS["insert_actions"], agent_actions.inserts(changes))
+        await self._run(_ACTIONS["patch_actions"], agent_actions.patches(changes))
+
+    async def _run(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        """A statement over columns as arrays: one round trip for all rows.
+
+        A column of nulls goes as an empty array, which `unnest` fills up; half of them are, and each element costs.
+        """
+        if rows:
+            columns = zip(*rows, strict=True)
+            await self._connection.execute(statement, *(() if c.count(None) == len(c) else c for c in columns))
+
+    def _keep(self, changes: list[RunChange]) -> None:
+        """Remembers open runs, the most recently changed last; an ended run seldom comes again."""
+        for change in changes:
+            if change.progress.outcome is None:
+                self._kept[change.key] = change.progress
+        while len(self._kept) > KEPT_RUNS:
+            del self._kept[next(iter(self._kept))]

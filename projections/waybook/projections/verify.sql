@@ -1,0 +1,13 @@
+-- name: messages_by_key
+-- All rows in an order that does not depend on the database's collation.
+SELECT * FROM inbound_messages
+ORDER BY tenant COLLATE "C", agent COLLATE "C", run COLLATE "C";
+
+-- name: actions_by_key
+-- All rows in an order that does not depend on the database's collation.
+SELECT * FROM agent_actions
+ORDER BY tenant COLLATE "C", agent COLLATE "C", run COLLATE "C", action COLLATE "C";
+
+-- name: checkpoints
+-- How far the tables are, within the snapshot that is compared.
+SELECT stream, sequence FROM checkpoint;

@@ -1,0 +1,25 @@
+"""All commands in one place."""
+
+import typer
+
+from waybook.cli import look, run
+from waybook.cli.events import events_app
+from waybook.cli.streams import streams_app
+
+app = typer.Typer(
+    name="waybook",
+    help="An event-sourced runtime for AI-agent work: the book of the way that every message took.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+app.command("run")(run.run)
+app.command("up")(run.up)
+app.command("ingest")(run.ingest)
+app.command("messages")(look.messages)
+app.command("show")(look.show)
+app.command("actions")(look.actions)
+app.command("why")(look.why)
+app.add_typer(events_app, name="events")
+app.add_typer(streams_app, name="streams")

@@ -1,0 +1,139 @@
+"""`waybook messages`, `show`, `actions` and `why`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from waybook.cli.options import Agent, DataDir, Json, RunId
+from waybook.cli.output import out, print_json, print_table, when
+from waybook.cli.running import run_async
+from waybook.engine.hold import why as explain
+from waybook.events.codec import Codec
+from waybook.events.errors import InvalidInput, TerminalError
+from waybook.events.subjects import RunKey
+from waybook.services.bootstrap.installation import Installation, looked_at
+from waybook.services.bootstrap.mail_agent import mail_agent
+from waybook.services.bootstrap.settings import Settings
+from waybook.services.reading.history import UnknownRun, read_history
+from waybook.services.reading.models import caught_up
+
+Status = Annotated[str | None, typer.Option("--status", help="Only messages in this state.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many, the newest.")]
+
+
+class AmbiguousRun(InvalidInput):
+    """Several runs begin with these characters."""
+
+
+def messages(status: Status = None, limit: Limit = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List the messages, newest first."""
+    rows = run_async(_messages(Settings.load(), status, limit, data_dir))
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("run", "status", "hold", "from", "subject", "received", "error")
+    print_table(
+        "messages",
+        columns,
+        [
+            (r["run"], r["status"], r["hold"], r["from"], r["subject"], when(r["received_at"]), r["error_message"])
+            for r in rows
+        ],
+    )
+
+
+async def _messages(
+    settings: Settings, status: str | None, limit: int | None, data_dir: Path | None
+) -> list[dict[str, Any]]:
+    async with looked_at(settings, "messages", data_dir) as installation:
+        async with caught_up(installation) as models:
+            return await models.messages(tenant=settings.tenant, status=status, limit=limit)
+
+
+def actions(run: RunId, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List every attempt at every step of a run, in order."""
+    rows = run_async(_actions(Settings.load(), run, data_dir))
+    if as_json:
+        print_json(rows)
+        return
+    columns = ("action", "step", "status", "attempt", "failures", "ms", "model", "began", "error")
+    print_table(
+        f"actions of {run}",
+        columns,
+        [
+            (r["action"], r["step"], r["status"], r["attempt"], r["retry_count"], r["duration_ms"], r["model_used"],
+             when(r["started_at"]), r["error_message"])
+            for r in rows
+        ],
+    )  # fmt: skip
+
+
+async def _actions(settings: Settings, run: str, data_dir: Path | None) -> list[dict[str, Any]]:
+    async with looked_at(settings, "actions", data_dir) as installation:
+        key = await _find(installation, run, "inbox")
+        async with caught_up(installation) as models:
+            return await models.actions(key.run, agent=key.agent, tenant=key.tenant)
+
+
+def show(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Show a run's whole history, one entry an event."""
+    entries = run_async(_show(Settings.load(), run, agent, data_dir))
+    if as_json:
+        print_json(entries)
+        return
+    rows = [(e.seq, f"{e.version}.{e.index}", when(e.at), e.type, _brief(e.data)) for e in entries]
+    print_table(f"history of {run}", ("seq", "event", "at", "type", "data"), rows)
+
+
+async def _show(settings: Settings, run: str, agent: str, data_dir: Path | None) -> list[Any]:
+    async with looked_at(settings, "show", data_dir) as installation:
+        key = await _find(installation, run, agent)
+        return (await read_history(installation.wiring.state, Codec(), key))[1]
+
+
+def _brief(data: dict[str, Any]) -> str:
+    text = msgspec.json.encode(data).decode()
+    return text if len(text) <= 160 else text[:159] + "…"
+
+
+def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Say what a run does next, or who or what has to act before it can move."""
+    answer = run_async(_why(Settings.load(), run, agent, data_dir))
+    if as_json:
+        print_json(answer)
+        return
+    out.print(f"run    {answer['run']}", markup=False)
+    out.print(f"state  {answer['state']}", markup=False)
+    held = answer["hold"]
+    reason = f" ({held['reason']})" if held["reason"] else ""
+    out.print(f"hold   {held['kind']}{reason}", markup=False)
+    out.print(f"next   {answer['next_move']}", markup=False)
+    if answer["error"]:
+        out.print(f"error  {answer['error']}", markup=False)
+
+
+async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) -> dict[str, Any]:
+    async with looked_at(settings, "why", data_dir) as installation:
+        key = await _find(installation, run, agent)
+        folded, _ = await read_history(installation.wiring.state, Codec(), key)
+        definition, _ = mail_agent(settings)
+        if folded.agent != definition.engine.agent:
+            raise TerminalError(f"agent {folded.agent} is not carried here, so its lifecycle is not known")
+        answer = msgspec.to_builtins(explain(definition.engine, folded))
+        return {"run": key.run, "definition": folded.definition, **answer}
+
+
+async def _find(installation: Installation, run: str, agent: str) -> RunKey:
+    """The run with this id, or the only one whose id begins with it."""
+    exact = RunKey(installation.settings.tenant, agent, run)
+    if len(run) >= 26:
+        return exact
+    async with caught_up(installation) as models:
+        found = await models.beginning_with(run, agent=agent, tenant=installation.settings.tenant)
+    if not found:
+        raise UnknownRun(f"there is no run {run} of agent {agent}; `waybook messages` lists the runs")
+    if len(found) > 1 and run not in found:
+        raise AmbiguousRun(f"several runs begin with {run}: {', '.join(found[:5])}; write more of the id")
+    return RunKey(installation.settings.tenant, agent, run if run in found else found[0])

@@ -1,0 +1,176 @@
+"""The agent `inbox`: five steps from a mail to a reply that a person, or every gate, lets go.
+
+Each step is work and a pure route: the work returns what it found, the route turns that into an event, and the
+lifecycle table (`waybook.inbox.table`) decides what the event means. Nothing in the engine knows this agent by name.
+"""
+
+from waybook.agents import Agent, StepContext, step
+from waybook.engine.ports import Clock
+from waybook.inbox import classify as classifying
+from waybook.inbox import context as retrieving
+from waybook.inbox import draft as drafting
+from waybook.inbox import events as ev
+from waybook.inbox import route as routing
+from waybook.inbox.classify import Classification
+from waybook.inbox.draft import Draft, DraftInput
+from waybook.inbox.intake.mail import ParsedMail
+from waybook.inbox.knowledge import Knowledge
+from waybook.inbox.route import Routed, RouteFacts
+from waybook.inbox.scan.findings import ScanResult, verdict
+from waybook.inbox.scan.scan import security_scan
+from waybook.inbox.settings import InboxSettings, Models
+from waybook.inbox.table import TABLE
+
+ScanEvent = ev.ScanPassed | ev.ThreatFound | ev.SpamFound | ev.AgentDisabled
+
+
+class Inbox(Agent):
+    """The message pipeline: security_scan, context_retrieval, classify, draft, route."""
+
+    name = "inbox"
+    table = TABLE
+    accepts = (
+        ev.MailReleased,
+        ev.SenderBlocked,
+        ev.ClarificationAnswered,
+        ev.DraftApproved,
+        ev.DraftRejected,
+        ev.SendCancelled,
+        ev.ReplySent,
+        ev.ReplyFailed,
+    )
+
+    @step(depends=(security_scan, verdict))
+    async def security_scan(
+        self, mail: ev.MailReceived, models: Models, settings: InboxSettings, clock: Clock, context: StepContext
+    ) -> ev.ScanPassed | ev.ThreatFound | ev.SpamFound | ev.AgentDisabled:
+        result, judged = await security_scan(mail.mail, now=clock.now(), guard=models.guard, settings=settings.scan)
+        if judged.model is not None:
+            context.used_model(judged.model, judged.usage)
+        return route_scan(result)
+
+    @step(depends=(retrieving,))
+    async def context_retrieval(
+        self, mail: ev.MailReceived, scan: ev.ScanPassed, models: Models, knowledge: Knowledge, context: StepContext
+    ) -> ev.ContextRetrieved:
+        found = await retrieving.context_retrieval(
+            knowledge,
+            sender=sender_address(mail.mail),
+            subject=mail.mail.subject,
+            text=scan.text,
+            thread=context.thread,
+            run=context.key.run,
+            extraction=models.extraction,
+        )
+        if found.model is not None:
+            context.used_model(found.model, found.usage)
+        return ev.ContextRetrieved(context=found)
+
+    @step(depends=(classifying,))
+    async def classify(
+        self,
+        mail: ev.MailReceived,
+        scan: ev.ScanPassed,
+        retrieved: ev.ContextRetrieved,
+        models: Models,
+        settings: InboxSettings,
+        context: StepContext,
+    ) -> ev.MailClassified | ev.SpamClassified:
+        found = await classifying.classify(
+            models.classify,
+            subject=mail.mail.subject,
+            text=scan.text,
+            context=retrieved.context.text,
+            sender=sender_address(mail.mail),
+            rules=settings.rules,
+        )
+        if found.model is not None:
+            context.used_model(found.model, found.usage)
+        return route_classification(found)
+
+    @step(depends=(drafting,))
+    async def draft(
+        self,
+        mail: ev.MailReceived,
+        scan: ev.ScanPassed,
+        retrieved: ev.ContextRetrieved,
+        classified: ev.MailClassified,
+        models: Models,
+        settings: InboxSettings,
+        context: StepContext,
+    ) -> ev.DraftProposed:
+        found = classified.classification
+        drafts: list[Draft] = []
+        for intent in found.intents:
+            given = DraftInput(
+                subject=mail.mail.subject,
+                text=scan.text,
+                intent=intent,
+                context=retrieved.context.text,
+                language=found.language,
+                recipient_name=mail.mail.author.name if mail.mail.author is not None else "",
+                passage=retrieved.context.passage,
+                signature=settings.signature,
+                tone=settings.tone,
+                released="released" in context.flags,
+            )
+            drafts.append(await drafting.draft(models.draft, given, self_check=models.self_check))
+        for one in drafts:
+            if one.model is not None:
+                context.used_model(one.model, one.usage)
+        return ev.DraftProposed(draft=drafting.join_drafts(tuple(drafts)), classification=found)
+
+    @step(depends=(routing,))
+    async def route(
+        self,
+        mail: ev.MailReceived,
+        scan: ev.ScanPassed,
+        draft: ev.DraftProposed,
+        settings: InboxSettings,
+        context: StepContext,
+    ) -> ev.ReviewRequested | ev.AutoApproved:
+        facts = RouteFacts(
+            classification=draft.classification,
+            draft=draft.draft,
+            flags=scan.flags,
+            sender=sender_address(mail.mail),
+            message_id_reused="message_id_reused" in context.flags,
+        )
+        return route_decision(routing.route(facts, settings.route))
+
+
+def sender_address(mail: ParsedMail) -> str:
+    """Whom a reply would go to: the author's address, empty when there is none."""
+    return mail.author.address if mail.author is not None else ""
+
+
+def route_scan(result: ScanResult) -> ScanEvent:
+    """The scan's event (pipeline-spec 7.1: first match wins)."""
+    flags = result.security_flags
+    match verdict(result):
+        case "quarantined":
+            return ev.ThreatFound(flags=flags)
+        case "spam":
+            return ev.SpamFound(flags=flags)
+        case "disabled":
+            return ev.AgentDisabled(flags=flags)
+        case "clean":
+            return ev.ScanPassed(flags=flags, text=result.text)
+
+
+def route_classification(found: Classification) -> ev.MailClassified | ev.SpamClassified:
+    """The classification's event (pipeline-spec 7.3)."""
+    match classifying.outcome(found):
+        case "spam":
+            return ev.SpamClassified(classification=found, reason="classifier_spam")
+        case "auto_archive":
+            return ev.SpamClassified(classification=found, reason="handling_rule_archive")
+        case "draft":
+            return ev.MailClassified(classification=found)
+
+
+def route_decision(routed: Routed) -> ev.ReviewRequested | ev.AutoApproved:
+    """The decision's event (pipeline-spec 7.6)."""
+    if routed.decision == "auto_approve":
+        return ev.AutoApproved(routed=routed)
+    return ev.ReviewRequested(routed=routed)

@@ -1,0 +1,90 @@
+"""An installation, opened: as its owner with everything running, or for a look."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from waybook.adapters.embedded import Addresses, Servers, servers_for_reading
+from waybook.agents.definition import AgentDefinition
+from waybook.engine.ports import PortMisconfigured
+from waybook.services.bootstrap.settings import Settings
+from waybook.services.bootstrap.topology import ensure_topology
+from waybook.services.bootstrap.wiring import Wiring, walker_ports, wired
+from waybook.services.projector.child import projector_child
+from waybook.services.walker.walker import Walker, WalkerOptions
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """Addresses and ports. `exclusive`: this process owns the data directory and its nats-server alone."""
+
+    settings: Settings
+    addresses: Addresses
+    wiring: Wiring
+    exclusive: bool
+
+    @property
+    def database_url(self) -> str:
+        """Where the read models are. Raises PortMisconfigured when there is no database."""
+        if self.addresses.database_url is None:
+            raise PortMisconfigured("there is no PostgreSQL; set WAYBOOK_DATABASE_URL")
+        return self.addresses.database_url
+
+
+@asynccontextmanager
+async def owned(settings: Settings, role: str, data_dir: Path | None = None) -> AsyncIterator[Installation]:
+    """As the owner (`run`, `up`, `serve`): servers started, topology made and checked.
+
+    Raises DataDirectoryInUse, ServerStartFailed and the like (`waybook.adapters.embedded`), PortError,
+    PortMisconfigured.
+    """
+    async with Servers(settings.directory(data_dir), role, settings.given) as addresses:
+        ack_wait_ms = round(settings.ack_wait_s * 1000)
+        await ensure_topology(addresses.nats_url, monitor_url=addresses.nats_monitor_url, ack_wait_ms=ack_wait_ms)
+        async with wired(addresses.nats_url, name=f"waybook-{role}", ack_wait_s=settings.ack_wait_s) as wiring:
+            yield Installation(settings, addresses, wiring, settings.nats_url is None)
+
+
+@asynccontextmanager
+async def looked_at(settings: Settings, role: str, data_dir: Path | None = None) -> AsyncIterator[Installation]:
+    """For a command that only reads: beside a running owner, or with servers for its own duration."""
+    async with servers_for_reading(settings.directory(data_dir), role, settings.given) as addresses:
+        async with wired(addresses.nats_url, name=f"waybook-{role}") as wiring:
+            yield Installation(settings, addresses, wiring, False)
+
+
+@asynccontextmanager
+async def walking(
+    installation: Installation, agents: Sequence[AgentDefinition], provides: dict[type, Any], *, name: str = "walker"
+) -> AsyncIterator[Walker]:
+    """A walker at work for the time of the block; a graceful stop at its end. Raises what broke the walker."""
+    settings = installation.settings
+    holder: list[Walker] = []
+    async with AsyncExitStack() as stack:
+        ports = await stack.enter_async_context(
+            walker_ports(
+                installation.wiring,
+                installation.addresses.nats_url,
+                ack_wait_s=settings.ack_wait_s,
+                exclusive=installation.exclusive,
+                on_lost=lambda: holder[0].claims_lost() if holder else None,
+            )
+        )
+        walker = Walker(agents, ports, provides=provides, options=WalkerOptions(name=name, slots=settings.slots))
+        holder.append(walker)
+        task = asyncio.create_task(walker.run())
+        try:
+            yield walker
+        finally:
+            await walker.stop()
+            await task
+
+
+@asynccontextmanager
+async def projecting(installation: Installation) -> AsyncIterator[None]:
+    """The projector as a child process for the time of the block."""
+    async with projector_child(installation.addresses.nats_url, installation.database_url):
+        yield

@@ -1,0 +1,1 @@
+"""The projector as a child process of `run` and `up`."""

@@ -1,0 +1,71 @@
+"""Starts the projector in a process of its own, so that it has a core of its own, and stops it again."""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+log = logging.getLogger(__name__)
+
+STOP_S = 10.0
+RESTART_S = 1.0
+
+
+class ProjectorChild:
+    """The child process; it is started again when it dies unasked. Read models lag meanwhile, nothing is lost."""
+
+    def __init__(self, nats_url: str, database_url: str) -> None:
+        self._environment = {**os.environ, "WAYBOOK_NATS_URL": nats_url, "WAYBOOK_DATABASE_URL": database_url}
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = False
+
+    async def start(self) -> None:
+        """Starts the process; its standard error is ours."""
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "waybook.projections",
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+
+    async def watch(self) -> None:
+        """Starts the process again whenever it ends, until `stop`."""
+        while not self._stopping:
+            assert self._process is not None
+            code = await self._process.wait()
+            if self._stopping:
+                return
+            log.error("the projector ended", extra={"action": "projector_ended", "code": code})
+            await asyncio.sleep(RESTART_S)
+            await self.start()
+
+    async def stop(self) -> None:
+        """SIGTERM, then SIGKILL after 10 s."""
+        self._stopping = True
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+@asynccontextmanager
+async def projector_child(nats_url: str, database_url: str) -> AsyncIterator[ProjectorChild]:
+    """The projector for the time of the block."""
+    child = ProjectorChild(nats_url, database_url)
+    await child.start()
+    watcher = asyncio.create_task(child.watch())
+    try:
+        yield child
+    finally:
+        await child.stop()
+        watcher.cancel()
+        await asyncio.gather(watcher, return_exceptions=True)

@@ -1,0 +1,173 @@
+"""The command line on real servers, as a user runs it: a process of its own for every command."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from waybook.adapters.embedded.data_directory import DataDirectory
+
+SAMPLES = Path(__file__).parents[2] / "samples" / "mail"
+MAIN = "from waybook.cli import main; main()"
+WITHIN_S = 120
+
+
+class Shell:
+    """Runs `waybook` on one data directory."""
+
+    def __init__(self, directory: DataDirectory) -> None:
+        self._environment = {**os.environ, "WAYBOOK_DATA_DIR": str(directory.path)}
+
+    def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
+        """A command that goes on by itself."""
+        return subprocess.Popen(
+            [sys.executable, "-c", MAIN, *arguments],
+            env={**self._environment, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str, code: int = 0, **environment: str) -> str:
+        """The output of a command that ends with `code`."""
+        process = self.start(*arguments, **environment)
+        output, errors = process.communicate(timeout=WITHIN_S)
+        assert process.returncode == code, (arguments, output, errors)
+        return output if code == 0 else output + errors
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.run(*arguments, "--json"))
+
+
+@pytest.fixture
+def shell(data_directory: DataDirectory) -> Shell:
+    return Shell(data_directory)
+
+
+def test_the_samples_are_walked_once_and_found_there_the_second_time(shell: Shell) -> None:
+    """`run` walks every sample to an end or a named hold; a second `run` finds them and does nothing again."""
+    files = sorted(str(p) for p in SAMPLES.iterdir() if p.suffix == ".eml")
+    first = shell.json("run", str(SAMPLES))
+    assert set(first) == {"messages", "duplicates", "skipped", "counts", "seconds"}
+    assert first["skipped"] == [] and first["duplicates"] == []
+    assert len(first["messages"]) == len(files)
+    assert sum(first["counts"].values()) == len(files)
+    assert {"draft_ready", "quarantined", "archived"} <= set(first["counts"])
+    for message in first["messages"]:
+        assert {"run", "status", "hold", "from", "subject", "received_at", "updated_at", "error_message"} <= set(
+            message
+        )
+        assert message["status"] in ("archived", "sent", "rejected") or message["hold"] != "none"
+
+    second = shell.json("run", str(SAMPLES))
+    assert second["messages"] == [] and sorted(d["path"] for d in second["duplicates"]) == files
+    listed = shell.json("messages")
+    assert {m["run"]: m["status"] for m in listed} == {m["run"]: m["status"] for m in first["messages"]}
+    _look_at_one(shell, next(m for m in listed if m["status"] == "draft_ready"))
+
+
+def _look_at_one(shell: Shell, message: dict[str, Any]) -> None:
+    actions = shell.json("actions", message["run"])
+    assert [a["step"] for a in actions] == ["security_scan", "context_retrieval", "classify", "draft", "route"]
+    keys = {"action", "step", "status", "attempt", "retry_count", "duration_ms", "model_used", "token_usage"}
+    assert all(keys | {"error_message", "started_at", "ended_at"} <= set(a) for a in actions)
+    history = shell.json("show", message["run"][:12])
+    assert [e["version"] for e in history] == sorted(e["version"] for e in history)
+    assert history[0]["type"] == "RunStarted" and {"seq", "version", "type", "at", "data"} <= set(history[0])
+    answer = shell.json("why", message["run"])
+    assert answer["state"] == "draft_ready" and answer["hold"]["reason"] == "approval"
+    assert message["run"] in shell.run("messages", "--status", "draft_ready")
+    assert "approval" in shell.run("why", message["run"])
+
+
+def test_a_killed_run_is_taken_up_by_the_next_one(shell: Shell, tmp_path: Path) -> None:
+    """`run` killed with SIGKILL leaves servers behind; the next `run` takes them over and finishes every mail once."""
+    mails = tmp_path / "mails"
+    mails.mkdir()
+    for number in range(120):
+        text = f"From: Ann <ann@x.example>\nSubject: Order {number}\nMessage-ID: <{number}@x.example>\n\nWhere is it?\n"
+        (mails / f"{number:03}.eml").write_text(text)
+    process = shell.start("run", str(mails), "--json")
+    _wait_for_a_commit(shell, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    report = shell.json("run", str(mails))
+    assert len(report["messages"]) + len(report["duplicates"]) == 120
+    listed = shell.json("messages")
+    assert len(listed) == 120 and {m["status"] for m in listed} == {"draft_ready"}
+    differences = shell.json("projections", "verify")
+    assert differences["differences"] in ([], 0)
+
+
+def _wait_for_a_commit(shell: Shell, process: "subprocess.Popen[str]") -> None:
+    """Until the running command has walked at least one mail, as a look beside it shows."""
+    end = time.monotonic() + WITHIN_S
+    while time.monotonic() < end:
+        assert process.poll() is None, process.communicate()
+        look = shell.start("messages", "--json")
+        output, _ = look.communicate(timeout=WITHIN_S)
+        if look.returncode == 0 and json.loads(output):
+            return
+    raise AssertionError("the command never walked a mail")
+
+
+def test_mails_taken_in_beside_a_running_up_are_walked_by_it(shell: Shell) -> None:
+    """`ingest` and looks use the addresses of the running `up`; a second owner is refused with its pid."""
+    up = shell.start("up")
+    try:
+        assert up.stdout is not None
+        while "walking" not in (line := up.stdout.readline()):
+            assert line, up.communicate()
+        taken = shell.json("ingest", str(SAMPLES))
+        assert taken["taken"] and all(t["already"] is False for t in taken["taken"])
+        again = shell.json("ingest", str(SAMPLES))
+        assert all(t["already"] is True for t in again["taken"])
+        refusal = shell.run("run", str(SAMPLES), code=1)
+        assert str(up.pid) in refusal and "--data-dir" in refusal
+        assert len(shell.json("messages")) == len(taken["taken"])
+    finally:
+        up.send_signal(signal.SIGINT)
+        output, errors = up.communicate(timeout=WITHIN_S)
+    assert up.returncode == 0, (output, errors)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "code", "said"),
+    [
+        (("run", "/nowhere/at/all"), {}, 2, "there is no file or folder"),
+        (("run",), {}, 2, "Missing argument"),
+        (("messages",), {"WAYBOOK_NATS_URL": "nats://127.0.0.1:1"}, 1, "WAYBOOK_NATS_URL"),
+        (("messages",), {"WAYBOOK_DATABASE_URL": "postgresql://127.0.0.1:1/x"}, 1, "WAYBOOK_DATABASE_URL"),
+        (("messages",), {"WAYBOOK_SLOTS": "many"}, 2, "WAYBOOK_SLOTS"),
+        (("show", "zzz"), {}, 1, "there is no run zzz"),
+        (("why", "zzz"), {}, 1, "there is no run zzz"),
+    ],
+)
+def test_bad_input_is_answered_with_a_sentence_and_an_exit_code(
+    shell: Shell, arguments: tuple[str, ...], environment: dict[str, str], code: int, said: str
+) -> None:
+    """What cannot be done is said in one sentence that names the way out, never with a traceback."""
+    output = shell.run(*arguments, code=code, **environment)
+    assert said in output and "Traceback" not in output
+
+
+def test_files_that_are_no_mail_are_named_and_the_others_are_walked(shell: Shell, tmp_path: Path) -> None:
+    """Empty, binary and unreadable files are skipped with a reason; a file named on the command line ends in code 1."""
+    (tmp_path / "good.eml").write_text("From: a@x.example\nSubject: hello\n\nIs anybody there?\n")
+    (tmp_path / "empty.eml").write_bytes(b"")
+    (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 8)
+    with (tmp_path / "huge.eml").open("wb") as file:
+        file.write(b"From: a@x.example\nSubject: huge\n\n")
+        file.truncate(200 * 1024 * 1024)
+    report = shell.json("run", str(tmp_path))
+    assert len(report["messages"]) == 1
+    reasons = {Path(s["path"]).name: s["reason"] for s in report["skipped"]}
+    assert set(reasons) == {"empty.eml", "noise.bin", "huge.eml"}
+    assert "empty" in reasons["empty.eml"] and "too large" in reasons["huge.eml"]
+    shell.run("run", str(tmp_path / "empty.eml"), code=1)

@@ -1,0 +1,58 @@
+"""The read models' tables in memory, as the SQL statements treat them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from waybook.events.subjects import RunKey
+from waybook.projections import agent_actions, inbound_messages
+from waybook.projections.batch import fold_batch, runs_of
+from waybook.projections.changes import ActionEnd, ActionRow, MessageRow
+from waybook.projections.progress import Entry, Progress, from_bytes
+
+MOVING = (
+    "status", "hold", "hold_reason", "hold_until", "version", "walk", "sequence", "updated_at",
+    "processed_at", "ended_at", "outcome", "error_message", "progress", "fields",
+)  # fmt: skip
+
+Row = dict[str, Any]
+
+
+class MemoryTables:
+    """Rows by key; `apply` is a transaction of the projector."""
+
+    def __init__(self) -> None:
+        self.messages: dict[tuple[str, ...], Row] = {}
+        self.actions: dict[tuple[str, ...], Row] = {}
+
+    def apply(self, entries: Iterable[Entry]) -> None:
+        entries = list(entries)
+        changes = fold_batch(entries, self._known(runs_of(entries)))
+        for row in inbound_messages.inserts(changes):
+            self.messages[row[:3]] = dict(zip((*MOVING, *MessageRow.__struct_fields__), row[3:], strict=True))
+            self.messages[row[:3]]["fields"] = msgspec.json.decode(row[16] or "{}")
+        for row in inbound_messages.patches(changes):
+            stored = self.messages[row[:3]]
+            fields = stored["fields"] | msgspec.json.decode(row[16] or "{}")
+            stored.update(zip(MOVING, row[3:], strict=True))
+            stored["fields"] = fields
+        for row in agent_actions.drops(changes):
+            self.actions.pop(row, None)
+        for row in agent_actions.inserts(changes):
+            self.actions[row[:4]] = dict(zip(ActionRow.__struct_fields__, row[4:], strict=True))
+        for row in agent_actions.patches(changes):
+            end = dict(zip(ActionEnd.__struct_fields__, row[4:], strict=True))
+            if end["retry_count"] is None:
+                del end["retry_count"]
+            self.actions[row[:4]].update(end)
+
+    def _known(self, keys: list[RunKey]) -> dict[RunKey, Progress]:
+        rows = {key: self.messages.get((key.tenant, key.agent, key.run)) for key in keys}
+        return {key: from_bytes(row["progress"]) for key, row in rows.items() if row is not None}
+
+    def message(self, key: RunKey) -> Row:
+        return self.messages[(key.tenant, key.agent, key.run)]
+
+    def actions_of(self, key: RunKey) -> dict[str, Row]:
+        return {k[3]: row for k, row in self.actions.items() if k[:3] == (key.tenant, key.agent, key.run)}
