@@ -71,9 +71,14 @@ def count_tokens(text: str) -> int:
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
-async def look_up(knowledge: Knowledge, *, sender: str, subject: str, text: str, thread: str | None, run: str) -> Found:
-    """Asks the sources. Texts of ten characters and less are not searched for. Raises PortError."""
-    contact = await knowledge.contact(sender) if sender else None
+async def look_up(
+    knowledge: Knowledge, *, sender: str, subject: str, text: str, thread: str | None, run: str, verified: bool = True
+) -> Found:
+    """Asks the sources. Texts of ten characters and less are not searched for. Raises PortError.
+
+    A sender who is not `verified` is nobody's contact: a forged From must not bring up a customer's data.
+    """
+    contact = await knowledge.contact(sender) if sender and verified else None
     asked = f"{subject}\n{text}"[:MAX_QUERY]
     query = Query(text=asked, contact=contact, sender=sender, thread=thread, run=run)
     searches = len(f"{subject}{text}".strip()) > 10
@@ -226,12 +231,15 @@ async def context_retrieval(
     thread: str | None,
     run: str,
     extraction: Model | None = None,
+    verified: bool = True,
 ) -> Context:
     """Assembles the context of a mail. `text` is what a reader sees of it (of a reply: its new text first).
 
     Raises PortError when a source is away, ModelRateLimited.
     """
-    found = await look_up(knowledge, sender=sender, subject=subject, text=text, thread=thread, run=run)
+    found = await look_up(
+        knowledge, sender=sender, subject=subject, text=text, thread=thread, run=run, verified=verified
+    )
     message, model, usage = (text, None, None) if extraction is None else await extract(extraction, text)
     lines = f"Subject: {subject}\n\n{message}" if subject else message
     return msgspec.structs.replace(assemble(found, lines), model=model, usage=usage)

@@ -34,8 +34,8 @@ from waybook.inbox.draft import (
     classification_lines,
     draft,
     join_drafts,
-    reply_subject,
 )
+from waybook.inbox.intake.subject import reply_subject
 from waybook.inbox.route import GATES, RouteFacts, RouteSettings, holds_secret, route
 from waybook.inbox.scan.findings import SecurityFlags
 

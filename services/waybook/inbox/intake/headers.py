@@ -136,6 +136,16 @@ def _short(message_id: str) -> str:
     return "oversized-" + hashlib.sha256(message_id.encode()).hexdigest()
 
 
+DAY_MS = 86_400_000
+
+
+def date_remark(date: int | None, received_at: int) -> str | None:
+    """A mark for people when the claimed date is missing or more than a day off; both in milliseconds UTC."""
+    if date is None:
+        return "no readable date"
+    return "the claimed date is more than a day off" if abs(date - received_at) > DAY_MS else None
+
+
 def decode_date(value: str, defects: list[str]) -> int | None:
     """Milliseconds since the epoch, UTC, of a Date value; None with a remark when nobody can read it.
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-FindingKind = Literal["injection", "smuggling", "spam", "link", "sender", "attachment"]
+FindingKind = Literal["injection", "smuggling", "hidden", "link", "sender", "attachment"]
 
 
 class Finding(msgspec.Struct, frozen=True):

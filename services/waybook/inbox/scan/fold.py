@@ -16,17 +16,19 @@ from waybook.inbox.scan.invisible import strip_invisible
 MAX_SCANNED = 100_000
 """Characters of one text that are scanned: the first half and the last half of a longer one."""
 _MARKS = re.compile("[\u0300-\u036f\u0610-\u061a\u064b-\u0655\u0670\u0640\u0483-\u0487]")
-_BLANKS = re.compile(r"\s+")
 _SPLIT = re.compile(r"(?<!\w)(?:\w[ .\-_*|·•/]{1,2}){4,}\w(?!\w)")
 _WRAPPED = re.compile(r"(\w)-\n(?=[a-z])")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?:\s{1,2}[A-Za-z0-9+/_-]{16,}={0,2})*")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[\s:]?){16,}(?![0-9A-Fa-f])")
+_HEX_PAIRS = re.compile(r"(?:[0-9A-Fa-f]{2}[\s:]){8}")
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}[^\s%]{0,12}){6,}")
 _ENDLESS = re.compile(r"[!-~]{300,}|\w{1000,}")
 _LATIN_WORD = re.compile(r"[a-z]")
 _WORD = re.compile(r"\w+")
 _LEET = str.maketrans("013457@$!", "oieastasi")
-_LEET_WORD = re.compile(r"(?=[a-z@$!0-9]*[a-z])(?=[a-z]*[013457@$!])[a-z@$!0-9]{4,20}")
+_LEET_WORD = re.compile(r"(?<![a-z@$!0-9])(?=[a-z@$!0-9]*?[a-z])(?=[a-z]*[013457@$!]+[a-z])[a-z@$!0-9]{4,20}")
+_NEAR = 160
+"""Characters on both sides of a disguise that are searched with it."""
 
 # Letters of other scripts that look like Latin ones (after case folding).
 _PAIRS = (
@@ -41,7 +43,7 @@ def fold(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKD", strip_invisible(text))
         text = unicodedata.normalize("NFC", _MARKS.sub("", text))
-    return _BLANKS.sub(" ", text.casefold().replace("ı", "i")).strip()
+    return " ".join(text.casefold().replace("ı", "i").split())
 
 
 def capped(text: str) -> str:
@@ -52,6 +54,8 @@ def capped(text: str) -> str:
 
 def short_words(text: str) -> str:
     """`text` with the middle of endless words cut out: no phrase is that long, and patterns slow down on them."""
+    if len(text) < 300 or max(map(len, text.split()), default=0) < 300:
+        return text
     return _ENDLESS.sub(lambda m: f"{m[0][:100]} {m[0][-100:]}", text)
 
 
@@ -62,18 +66,30 @@ def disguises(text: str) -> list[tuple[str, str]]:
     plain = fold(short)
     if not plain.isascii() and (alike := look_alikes(plain)) != plain:
         found.append(("look_alike_letters", alike))
-    if _SPLIT.search(short):
-        found.append(("split_words", fold(_SPLIT.sub(_joined, short))))
-    if "-\n" in short:
-        found.append(("wrapped_words", fold(_WRAPPED.sub(r"\1", short))))
-    if _LEET_WORD.search(plain):
-        found.append(("digits_for_letters", _LEET_WORD.sub(lambda m: m[0].translate(_LEET), plain)))
+    if around := _around(short, _SPLIT):
+        found.append(("split_words", fold(_SPLIT.sub(_joined, around))))
+    if around := _around(short, _WRAPPED) if "-\n" in short else "":
+        found.append(("wrapped_words", fold(_WRAPPED.sub(r"\1", around))))
+    if around := _around(plain, _LEET_WORD):
+        found.append(("digits_for_letters", _LEET_WORD.sub(lambda m: m[0].translate(_LEET), around)))
     if "snoitcurtsni" in plain or "erongi" in plain or "tpmorp" in plain:
         found.append(("written_backwards", plain[::-1]))
     if "vtaber" in plain or "vafgehpgvbaf" in plain:
         found.append(("rot13", codecs.decode(plain, "rot13")))
     found.extend((name, fold(decoded)) for name, decoded in decoded_parts(text))
     return found
+
+
+def _around(text: str, pattern: re.Pattern[str]) -> str:
+    """The stretches of `text` around what a pattern finds: only there does undoing the disguise change anything."""
+    stretches: list[tuple[int, int]] = []
+    for match in pattern.finditer(text):
+        start, end = max(0, match.start() - _NEAR), match.end() + _NEAR
+        if stretches and start <= stretches[-1][1]:
+            stretches[-1] = (stretches[-1][0], end)
+        else:
+            stretches.append((start, end))
+    return " | ".join(text[start:end] for start, end in stretches)
 
 
 def _joined(match: re.Match[str]) -> str:
@@ -99,6 +115,8 @@ def look_alikes(plain: str) -> str:
 def decoded_parts(text: str) -> list[tuple[str, str]]:
     """What the encoded stretches of `text` say, as far as it is readable text."""
     found: list[tuple[str, str]] = []
+    if "%" not in text and max(map(len, text.split()), default=0) < 16 and not _HEX_PAIRS.search(text):
+        return found
     for name, pattern, decode in (
         ("base64", _BASE64, _base64),
         ("hexadecimal", _HEX, _hex),

@@ -26,17 +26,21 @@ _KEPT = re.compile(
     "|(?<=[\u1820-\u18aa])[\u180b-\u180e]"
 )
 _MARKS_OF_RTL = re.compile("[\u061c\u200e\u200f\u202a\u202b\u202c\u2066-\u2069]")
-_ZERO_WIDTH_RUN = re.compile("[\u200b-\u200d\u2060\u2061-\u2064\ufeff\u180e\u00ad]{3,}")
+_ZERO = "[\u200b-\u200d\u2060-\u2064\ufeff\u180e]"
+# Within a word, or long enough to carry a message; fillers of preview texts stand between blanks.
+_ZERO_WIDTH_RUN = re.compile(f"(?<=[^\\W_]){_ZERO}{{3,}}(?=[^\\W_])|{_ZERO}{{12,}}")
+_SPELLED = re.compile(f"(?:[A-Za-z]{_ZERO}+){{6,}}[A-Za-z]")
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 _OVERRIDE = re.compile("[\u202d\u202e]([^\u202c\u202d\u202e\n]*)(?:\u202c|$|(?=\n))", re.MULTILINE)
 
 
 class Hidden(msgspec.Struct, frozen=True):
-    """Text that a reader does not see, and how it is hidden."""
+    """Text that a reader does not see, and how it is hidden. `late`: visible text stands before it (no preview)."""
 
     how: str
     text: str
+    late: bool = False
 
 
 def strip_invisible(text: str) -> str:
@@ -60,6 +64,8 @@ def smuggled(text: str) -> list[Hidden]:
         found.append(Hidden("tag_characters", "".join(chr(ord(c) - 0xE0000) for c in tags)))
     if run := _ZERO_WIDTH_RUN.search(text):
         found.append(Hidden("zero_width_run", text[max(0, run.start() - 20) : run.end() + 20]))
+    if spelled := _SPELLED.search(text):
+        found.append(Hidden("zero_width_spelling", strip_invisible(text[spelled.start() : spelled.end() + 400])))
     for match in _SELECTORS.finditer(text):
         found.append(Hidden("variation_selectors", _selector_bytes(match[0])))
     for match in _OVERRIDE.finditer(text):

@@ -113,6 +113,8 @@ def sender_findings(
     for other in (imitates(host, own_hosts), imitates(host, known)):
         if other:
             found.append(Finding("sender", "imitates_host", 0.6, "from", f"{shown} looks like {other}"))
+    if mixes_scripts(author.name):
+        found.append(Finding("sender", "mixed_script_name", 0.5, "from", author.name[:80]))
     named = _ADDRESS_LIKE.search(author.name)
     if named and registered(named[1]) != registered(host):
         found.append(

@@ -16,8 +16,6 @@ from waybook.inbox.scan.phrases_english import ENGLISH
 from waybook.inbox.scan.phrases_europe import EUROPE
 from waybook.inbox.scan.phrases_world import WORLD
 
-_LINE_END = re.compile(r"[ \t]*\n\s*")
-
 
 class Phrase(msgspec.Struct, frozen=True):
     """A phrase that was found: the kind of order, its language, the words around it, and how it was disguised."""
@@ -30,16 +28,23 @@ class Phrase(msgspec.Struct, frozen=True):
 
 class _Compiled(msgspec.Struct, frozen=True):
     rule: PhraseRule
-    anchors: tuple[str, ...]
+    anchors: frozenset[str]
     pattern: re.Pattern[str]
 
 
 @cache
 def _compiled() -> tuple[_Compiled, ...]:
     return tuple(
-        _Compiled(rule, tuple(fold(a) for a in rule.anchors), re.compile(_fold_pattern(rule.pattern)))
+        _Compiled(rule, frozenset(fold(a) for a in rule.anchors), re.compile(_fold_pattern(rule.pattern)))
         for rule in (*ENGLISH, *EUROPE, *WORLD)
     )
+
+
+@cache
+def _anchors(ascii_only: bool) -> tuple[str, ...]:
+    """The anchors of all rules, each once."""
+    found = sorted({a for entry in _compiled() for a in entry.anchors})
+    return tuple(a for a in found if a.isascii() or not ascii_only)
 
 
 def _fold_pattern(pattern: str) -> str:
@@ -52,7 +57,7 @@ def find_phrases(text: str, hidden: bool = False) -> list[Phrase]:
     """The phrases in `text`, disguised ones too. `hidden`: no reader sees it, so that less makes it an order."""
     text = capped(text)
     short = short_words(text)
-    found = _search(fold(short), fold(_LINE_END.sub(" | ", short)), hidden, None)
+    found = _search(fold(short), fold(" | ".join(line for line in short.split("\n") if line.strip())), hidden, None)
     for disguise, reading in disguises(text):
         found.extend(p for p in _search(reading, reading, hidden, disguise) if not _known(p, found))
     return found
@@ -63,9 +68,12 @@ def _known(phrase: Phrase, found: list[Phrase]) -> bool:
 
 
 def _search(folded: str, lines: str, hidden: bool, disguise: str | None) -> list[Phrase]:
-    found = []
+    found: list[Phrase] = []
+    present = {anchor for anchor in _anchors(folded.isascii()) if anchor in folded}
+    if not present:
+        return found
     for entry in _compiled():
-        if (entry.rule.hidden_only and not hidden) or not any(anchor in folded for anchor in entry.anchors):
+        if (entry.rule.hidden_only and not hidden) or present.isdisjoint(entry.anchors):
             continue
         text = lines if entry.rule.at_start else folded
         if match := entry.pattern.search(text):

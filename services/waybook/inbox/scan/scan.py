@@ -37,7 +37,7 @@ def read_mail(mail: ParsedMail) -> Reading:
     page = render(mail.html) if mail.html else None
     plain = strip_invisible(mail.text or "")
     text = page.text if page is not None and page.text.strip() else plain
-    sources = (mail.subject, mail.text or "", mail.html or "")
+    sources = (mail.subject, mail.text or "")
     hidden = [h for source in sources for h in smuggled(source)]
     return Reading(text, (*(page.hidden if page else ()), *hidden), page)
 

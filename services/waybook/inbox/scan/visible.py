@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from waybook.inbox.intake.charsets import clean_text
 from waybook.inbox.scan.css import MAX_SHEET, Declarations, inline_style, sheet_rules
-from waybook.inbox.scan.invisible import Hidden, strip_invisible
+from waybook.inbox.scan.invisible import Hidden, smuggled, strip_invisible
 from waybook.inbox.scan.style import Look, apply_style, text_hidden
 
 MAX_HTML = 512 * 1024
@@ -88,6 +88,7 @@ class _Walk:
         self._out: list[str] = []
         self._hidden: list[Hidden] = []
         self._links: list[Link] = []
+        self._begun = False
         self._images: list[str] = []
         self._styled = _styled(tree)
         root = tree.root
@@ -97,8 +98,14 @@ class _Walk:
     def page(self, defects: list[str]) -> Page:
         lines = "\n".join(" ".join(line.split()) for line in "".join(self._out).split("\n"))
         text = re.sub(r"\n{3,}", "\n\n", lines).strip()
-        hidden = tuple(Hidden(h.how, h.text[:20_000]) for h in self._hidden if h.text.strip())[:200]
-        return Page(strip_invisible(clean_text(text)), hidden, tuple(self._links), tuple(self._images), tuple(defects))
+        text = clean_text(text)
+        kept = [h for h in self._hidden if h.text.strip()][:200]
+        hidden = (*kept, *smuggled(text))
+        return Page(strip_invisible(text), hidden, tuple(self._links), tuple(self._images), tuple(defects))
+
+    def _keep(self, how: str, text: str) -> None:
+        """Puts aside text that is not seen."""
+        self._hidden.append(Hidden(how, text[:20_000], self._begun))
 
     def _run(self, root: LexborNode) -> None:
         stack: list[tuple[LexborNode | None, Look, str]] = [(root, Look(), "")]
@@ -113,7 +120,7 @@ class _Walk:
             if node.is_text_node:
                 self._text(node, look)
             elif node.is_comment_node:
-                self._hidden.append(Hidden("comment", node.comment_content or ""))
+                self._keep("comment", node.comment_content or "")
             elif tag:
                 self._element(node, tag, look, stack)
 
@@ -124,9 +131,10 @@ class _Walk:
             return
         how = text_hidden(look)
         if how is None:
+            self._begun = True
             self._out.append(text if "\n" not in text else " ".join(re.split(r"\s*\n\s*", text)))
         else:
-            self._hidden.append(Hidden(how, text))
+            self._keep(how, text)
 
     def _element(
         self, node: LexborNode, tag: str, look: Look, stack: list[tuple[LexborNode | None, Look, str]]
@@ -178,24 +186,24 @@ class _Walk:
         for name in _TEXT_ATTRIBUTES:
             value = attributes.get(name)
             if value and len(value) > 3 and (name != "content" or attributes.get("name")):
-                self._hidden.append(Hidden(f"{name}_attribute", value))
+                self._keep(f"{name}_attribute", value)
         if tag == "img" and (source := attributes.get("src")) and source.lower().startswith(("http:", "https:", "//")):
             self._images.append(source[:2000])
         if tag == "input" and attributes.get("type") == "hidden" and attributes.get("value"):
-            self._hidden.append(Hidden("hidden_input", attributes["value"] or ""))
+            self._keep("hidden_input", attributes["value"] or "")
 
     def _hide(self, node: LexborNode, tag: str, how: str) -> None:
         text = _flat(node.html or "") if tag == "template" else node.text(deep=True, separator=" ") or ""
         if tag in ("style", "script"):
             found = " ".join(m[2] for m in _CONTENT.finditer(text[:MAX_SHEET]))
             comments = " ".join(re.findall(r"/\*(.{4,2000}?)\*/", text[:MAX_SHEET], re.DOTALL))
-            self._hidden.append(Hidden(tag, f"{found} {comments}"))
+            self._keep(tag, f"{found} {comments}")
             return
-        self._hidden.append(Hidden(how, text))
+        self._keep(how, text)
         for inner in node.css("[alt],[title],[aria-label]"):
             for name in ("alt", "title", "aria-label"):
                 if value := inner.attributes.get(name):
-                    self._hidden.append(Hidden(how, value))
+                    self._keep(how, value)
 
     def _link(self, node: LexborNode, href: str) -> None:
         if href.strip() and len(self._links) < 500:
@@ -206,7 +214,7 @@ def _hidden_by_markup(tag: str, attributes: dict[str, str | None]) -> str | None
     if tag in _UNSEEN:
         return tag
     if "hidden" in attributes:
-        return "hidden_attribute"
+        return "marked_hidden"
     if (attributes.get("aria-hidden") or "").strip().lower() == "true":
         return "aria_hidden"
     return "closed_dialog" if tag == "dialog" and "open" not in attributes else None
