@@ -8,7 +8,7 @@ import msgspec
 
 REPLACEMENT = "\ufffd"
 _DIRTY = re.compile(r"[\x00\ud800-\udfff]")
-_HUGE = re.compile(rb"\d[eE][+-]?\d{4}|\d{1000}")
+_HUGE = re.compile(rb"[0-9](?:[eE][+-]?[0-9]{4}|[0-9]{999})")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
@@ -43,9 +43,9 @@ from waybook.events.codec import UnstorableCommit
 from waybook.events.engine import Failure
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
-from waybook.services.walker.correspondence import Correspondence, Item
-from waybook.services.walker.execution import Executor
-from waybook.services.walker.lifecycle import Committed, Lifecycle
+from waybook.services.walker.correspondence import Item
+from waybook.services.walker.lifecycle import Committed
+from waybook.services.walker.office import Office
 
 log = logging.getLogger(__name__)
 
@@ -53,29 +53,6 @@ MERGE_LIMIT_BYTES = 200 * 1024
 PERSON_TRIES = 8
 LOOK_S = 2.0
 """How often a run is read while a lease of it is broken: another process may have taken it over."""
-
-
-class Office(Protocol):
-    """What an actor needs of its walker."""
-
-    lifecycle: Lifecycle
-    executor: Executor
-    correspondence: Correspondence
-
-    def free_slots(self) -> int: ...
-    def now(self) -> int: ...
-    async def gone(self, sequences: Collection[int]) -> frozenset[int]: ...
-    def hold(self, delivery: Delivery, until: int) -> None: ...
-    def let_lapse(self, delivery: Delivery) -> None: ...
-    def is_broken(self, delivery: Delivery) -> bool: ...
-    async def finish(self, delivery: Delivery) -> None: ...
-    async def hand_back(self, delivery: Delivery) -> None: ...
-    def forget(self, delivery: Delivery) -> None: ...
-    async def outage(self, who: object, error: PortError) -> None: ...
-    def healthy(self, who: object) -> None: ...
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
-    def idle(self, actor: "RunActor") -> None: ...
-    def drop(self, actor: "RunActor") -> None: ...
 
 
 class RunActor:
@@ -96,8 +73,8 @@ class RunActor:
         self._known: Literal["never read", "stale", "read"] = "never read"
         self._working = False
         self.holds: dict[str, Delivery] = {}
-        # Bodies by action: one that has ended stays until its result is decided.
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        # Bodies by action: one that has ended stays until its result is decided, as None.
+        self._tasks: dict[str, asyncio.Task[None] | None] = {}
         self._postponed: dict[str, tuple[asyncio.TimerHandle, Item]] = {}
         self._look_due = False
         self._looking: asyncio.TimerHandle | None = None
@@ -271,7 +248,7 @@ class RunActor:
         run = self._run
         work = reconcile(run, {c: d.claim for c, d in self.holds.items()}, self._tasks)
         for action_id in work.cancel:
-            self._tasks.pop(action_id).cancel()
+            _cancel(self._tasks.pop(action_id))
         if run is None or self._stopping:
             return
         for action in work.start:
@@ -289,7 +266,14 @@ class RunActor:
         task.add_done_callback(partial(self._body_ended, action.id))
 
     async def _execute(self, run: Run, action: Action) -> None:
-        self.submit(Item(await self._office.executor.run(self._definition, run, action)))
+        """Runs a body and goes on with its result in the same task, which nobody may cancel from then on."""
+        result = await self._office.executor.run(self._definition, run, action)
+        self._waiting.append(Item(result))
+        if action.id in self._tasks:
+            self._tasks[action.id] = None
+        if not self._working:
+            self._working = True
+            await self._work()
 
     def _body_ended(self, action: str, task: asyncio.Task[None]) -> None:
         """A body that was cancelled has no result to wait for."""
@@ -413,7 +397,7 @@ class RunActor:
         tasks = list(self._tasks.values())
         self._tasks.clear()
         for task in tasks:
-            task.cancel()
+            _cancel(task)
         items = (*batch, *self._waiting, *self._cancel_timers())
         for delivery in (*(i.delivery for i in items if i.delivery is not None), *self.holds.values()):
             self._office.forget(delivery)
@@ -446,7 +430,7 @@ class RunActor:
         for action_id, task in list(self._tasks.items()):
             action = self._run.actions[action_id] if self._run is not None else None
             if everything or action is None or self._definition.bodies[action.step].is_async:
-                task.cancel()
+                _cancel(task)
             if everything:
                 self._tasks.pop(action_id, None)
         self._nudge()
@@ -469,6 +453,11 @@ class RunActor:
                 await self._office.hand_back(delivery)
             else:
                 self._office.forget(delivery)
+
+
+def _cancel(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
 
 
 def _body(item: Item) -> object:
