@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from waybook.engine import claims
 from waybook.engine.definition import Definition
-from waybook.engine.dispatch import begin, dispatch, may_begin
+from waybook.engine.dispatch import begin, dispatch, lacking_steps, may_begin
+from waybook.engine.errors import RowFailed
 from waybook.engine.fold import seal
 from waybook.engine.inputs import (
     Accepted,
@@ -49,14 +50,26 @@ def decide(
     """The events of one commit for `inputs`, with one outcome each.
 
     `run` is the folded run or None when its subject is empty; it stays as it is. `now` is in ms UTC. An input
-    that is refused or finds nothing to do leaves no event.
+    that is refused or finds nothing to do leaves no event. A lifecycle row that raises fails the step whose result
+    it was asked about, or refuses the command. A run with steps that this definition lacks is left alone.
     """
-    recorder = Recorder(definition, key, run, now, world)
-    outcomes = tuple(_decide_one(recorder, one) for one in inputs)
+    if run is not None and lacking_steps(definition, run):
+        return Decision((), tuple(Nothing("no_worker") for _ in inputs), (), run)
+    spoiled: dict[int, tuple[RowFailed, ...]] = {}
+    while True:
+        recorder = Recorder(definition, key, run, now, world)
+        outcomes: list[Outcome] = []
+        try:
+            for one in inputs:
+                outcomes.append(_decide_one(recorder, one, spoiled.get(len(outcomes), ())))
+        except RowFailed as error:
+            spoiled[len(outcomes)] = (*spoiled.get(len(outcomes), ()), error)
+            continue
+        break
     after = recorder.run if recorder.started else None
     if after is not None and recorder.events:
         seal(after, recorder.version, now, definition.hash, recorder.commands)
-    return Decision(tuple(recorder.events), outcomes, tuple(recorder.commands), after)
+    return Decision(tuple(recorder.events), tuple(outcomes), tuple(recorder.commands), after)
 
 
 def commit_of(decision: Decision, definition: Definition, actor: str) -> Commit:
@@ -73,9 +86,10 @@ def commit_of(decision: Decision, definition: Definition, actor: str) -> Commit:
     )
 
 
-def _decide_one(recorder: Recorder, one: Input) -> Outcome:
+def _decide_one(recorder: Recorder, one: Input, spoiled: tuple[RowFailed, ...]) -> Outcome:
+    """`spoiled`: what rows raised when this input was decided before, on the same run."""
     if isinstance(one, Delivered):
-        return _command(recorder, one)
+        return Refused("row_failed", str(spoiled[0])) if spoiled else _command(recorder, one)
     if not recorder.started:
         return Refused("message_not_found", f"there is no run {recorder.key}")
     if isinstance(one, Released):
@@ -84,7 +98,11 @@ def _decide_one(recorder: Recorder, one: Input) -> Outcome:
     if isinstance(action, Refused):
         return action
     if isinstance(one, Failed):
-        return fail(recorder, one, action)
+        return fail(recorder, one, action, ask_table=not spoiled)
+    if spoiled:
+        error = e.Failure(type="RowFailed", text=str(spoiled[0]), retryable=False)
+        failed = Failed(one.action, error, one.duration_ms, model=one.model, usage=one.usage)
+        return fail(recorder, failed, action, ask_table=len(spoiled) == 1)
     return _complete(recorder, one, action)
 
 

@@ -7,5 +7,9 @@ class HistoryHole(TerminalError):
     """A commit does not follow the one before it; the history read is incomplete."""
 
 
-class UnknownRow(TerminalError):
-    """A recorded transition names a row that the definition does not have."""
+class RowFailed(TerminalError):
+    """A guard, a field or a reason of a lifecycle row raised. `row` is the row's name."""
+
+    def __init__(self, row: str, cause: Exception) -> None:
+        self.row = row
+        super().__init__(f"lifecycle row {row} raised {type(cause).__name__}: {cause}")

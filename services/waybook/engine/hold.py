@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from waybook.engine.definition import FAILED, Definition
-from waybook.engine.dispatch import limit_reached, missing_inputs
+from waybook.engine.dispatch import lacking_steps, limit_reached, missing_inputs
 from waybook.engine.run import Action, Run
 
 HoldKind = Literal["none", "waiting", "retry", "reconciling", "dead command", "no worker"]
@@ -29,6 +29,9 @@ def hold(definition: Definition, run: Run) -> Hold:
         return Hold("reconciling", "unknown_outcome", text="a side effect's outcome is unknown; settle it")
     if run.ended:
         return MOVING
+    lacking = lacking_steps(definition, run)
+    if lacking:
+        return Hold("no worker", "definition", text=f"no worker carries a definition with {', '.join(lacking)}")
     if run.state == FAILED:
         return _failed(definition, run)
     pending = [(a, r) for a, r in run.approvals.items() if r.decided is None and r.revoked is None]

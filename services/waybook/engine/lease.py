@@ -133,7 +133,7 @@ def settle(
     """
     if outcome == Nothing("elsewhere") or (_not_yet(outcome) and waited_ms < patience_ms):
         return Again()
-    if outcome in (Nothing("superseded"), Nothing("unknown_timer")):
+    if outcome in (Nothing("superseded"), Nothing("unknown_timer"), Nothing("no_worker")):
         return Silent()
     mine = [a for a in run.open_actions() if a.command == command] if run is not None else []
     if any(a.claim > claim for a in mine):

@@ -1,27 +1,39 @@
 """The lifecycle table's rule: a step proposes, the table disposes, decide writes (DESIGN 4)."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from waybook.engine.definition import FAILED, Row, Table
+from waybook.engine.errors import RowFailed
 from waybook.engine.inputs import Refused, World
 from waybook.engine.recorder import Recorder
 from waybook.engine.run import Run
 from waybook.events import engine as e
 
+T = TypeVar("T")
+
 
 def matching_row(table: Table, run: Run, on: tuple[str, ...], event: Any, world: World) -> Row | None:
     """The first row of the run's state, for one of the names in `on`, whose guard holds.
 
-    A terminal state has none, and no row leads from a state to itself, but from `failed`.
+    A terminal state has none, and no row leads from a state to itself, but from `failed`. Raises RowFailed.
     """
     if run.ended or run.state in table.terminal:
         return None
     for row in table.rows:
         if row.on not in on or row.state not in (run.state, "*") or _is_loop(row, run.state):
             continue
-        if row.guard is None or row.guard(run, event, world):
+        if row.guard is None or _asked(row, row.guard, run, event, world):
             return row
     return None
+
+
+def _asked(row: Row, question: Callable[..., T], *given: Any) -> T:
+    """What the author's function of a row answers. Raises RowFailed for whatever it raises."""
+    try:
+        return question(*given)
+    except Exception as error:
+        raise RowFailed(row.name, error) from error
 
 
 def _is_loop(row: Row, state: str) -> bool:
@@ -32,15 +44,16 @@ def take_row(recorder: Recorder, on: tuple[str, ...], event: Any, name: str | No
     """Applies the first matching row for `event`, if any, with all that entering its next state brings.
 
     `name` is that of the published event; the one that ends a run is kept as its result.
+    Raises RowFailed.
     """
     row = matching_row(recorder.definition.table, recorder.run, on, event, recorder.world)
     if row is None:
         return None
-    fields = dict(row.fields(recorder.run, event)) if row.fields is not None else {}
+    fields = dict(_asked(row, row.fields, recorder.run, event)) if row.fields is not None else {}
     if row.next is None:
         recorder.record(e.FieldsSet(row=row.name, fields=fields))
         return row
-    reason = row.reason(recorder.run, event) if row.reason is not None else None
+    reason = _asked(row, row.reason, recorder.run, event) if row.reason is not None else None
     move(recorder, row.name, row.next, on[0], fields, reason, name)
     return row
 

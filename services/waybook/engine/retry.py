@@ -16,8 +16,11 @@ def next_due(now: int, grid_ms: int, not_before: int | None = None) -> int:
     return max(due, not_before) if not_before is not None else due
 
 
-def fail(recorder: Recorder, failed: Failed, action: Action) -> Outcome:
-    """Ends an attempt as failed, moves the lifecycle, and schedules the next attempt while there may be one."""
+def fail(recorder: Recorder, failed: Failed, action: Action, *, ask_table: bool = True) -> Outcome:
+    """Ends an attempt as failed, moves the lifecycle, and schedules the next attempt while there may be one.
+
+    Without `ask_table` the run stays in its state: the table's row for failures raises itself.
+    """
     step = recorder.definition.steps[action.step]
     failures = recorder.run.failures.get(step.name, 0) + 1
     exhausted = not (failed.error.retryable and step.stop_on_error) or failures >= step.retry.max_failures
@@ -32,7 +35,7 @@ def fail(recorder: Recorder, failed: Failed, action: Action) -> Outcome:
         usage=failed.usage,
     )
     recorder.record(event)
-    if step.stop_on_error:
+    if step.stop_on_error and ask_table:
         take_row(recorder, ("StepFailed",), event)
     if not exhausted and not recorder.run.ended and action.walk == recorder.run.walk:
         _schedule(recorder, step, action, failed.not_before)

@@ -186,3 +186,10 @@ def test_an_offer_outlives_a_failure() -> None:
     assert history.give(Exec(offer.step, offer.trigger)) == Nothing("nothing_due")
     history.fire(history.timers()[0])
     assert sorted(history.running()) == ["other", "s"]
+
+
+def test_offers_count_for_the_limit_of_executions() -> None:
+    history = History(collector(step("s", takes("A"), max_executions=2)))
+    history.start()
+    history.complete("source", "A", "A", "A", world=World(free_slots=0))
+    assert len(history.it.offers) == 2
