@@ -11,7 +11,7 @@ from waybook.adapters.memory.heartbeat import MemoryHeartbeat
 from waybook.adapters.memory.notes import MemoryNotes
 from waybook.adapters.memory.objects import MemoryObjects
 from waybook.adapters.memory.state_log import MemoryStateLog
-from waybook.engine.ports import NEW_ANY, Draft, OutcomeUnknown, PortUnavailable, StreamFull
+from waybook.engine.ports import CTL_ANY, NEW_ANY, Draft, OutcomeUnknown, PortUnavailable, StreamFull
 from waybook.events.headers import COMMIT
 
 START = "cmd.new.any.cli.t.inbox.r1.start"
@@ -122,3 +122,31 @@ async def test_an_id_may_come_again_after_the_duplicate_window() -> None:
 )
 def test_filters_match_as_on_nats(pattern: str, subject: str, fits: bool) -> None:
     assert matches(pattern, subject) is fits
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 0), (0, 1), (0, 0), (1, 1)])
+async def test_a_moved_clock_wakes_every_pull_that_waits(before: int, after: int) -> None:
+    """A lease that lapses by the move is delivered at once, whatever the pulls of other consumers are about to do.
+
+    `before` and `after` the lease is shortened, the loop turns so many times.
+    """
+    clock = ManualClock()
+    queue = MemoryCommandQueue(clock)
+    await queue.ensure_consumers((CTL_ANY, NEW_ANY))
+    other = asyncio.create_task(queue.pull(CTL_ANY.name, 1, 30.0))
+    await asyncio.sleep(0.01)
+    await queue.publish(START, b"{}", command="c1")
+    await asyncio.sleep(0)
+    (first,) = await queue.pull(NEW_ANY.name, 1, 1.0)
+    waiting = asyncio.create_task(queue.pull(NEW_ANY.name, 1, 30.0))
+    for _ in range(before):
+        await asyncio.sleep(0)
+    await first.nak(1.0)
+    for _ in range(after):
+        await asyncio.sleep(0)
+    clock.advance(1000)
+    async with asyncio.timeout(5.0):
+        (second,) = await waiting
+    assert second.claim.delivery == 2
+    other.cancel()
+    await asyncio.gather(other, return_exceptions=True)

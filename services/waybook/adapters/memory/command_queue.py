@@ -91,7 +91,7 @@ class MemoryCommandQueue:
         self._consumers: dict[str, _Consumer] = {}
         self._changed = asyncio.Event()
         if isinstance(self._clock, ManualClock):
-            self._clock.watch(self._changed.set)
+            self._clock.watch(self._wake)
 
     @property
     def waiting(self) -> dict[int, str]:
@@ -105,7 +105,7 @@ class MemoryCommandQueue:
             if recreate or spec.name not in self._consumers:
                 self._made += 1
                 self._consumers[spec.name] = _Consumer(spec, self._clock.now() * 1_000_000 + self._made)
-        self._changed.set()
+        self._wake()
 
     async def publish(
         self, subject: str, payload: bytes, *, command: str, headers: Mapping[str, str] | None = None
@@ -121,7 +121,7 @@ class MemoryCommandQueue:
         self._seen[command] = now
         kept = {**(headers or {}), "Nats-Msg-Id": command}
         self._stored[self._sequence] = _Stored(subject, payload, command, kept, now)
-        self._changed.set()
+        self._wake()
         return True
 
     async def publish_many(self, messages: Sequence[Outgoing]) -> list[bool]:
@@ -157,7 +157,7 @@ class MemoryCommandQueue:
         made = self._consumers.get(consumer)
         if made is not None and sequence in made.lease_ends:
             made.lease_ends[sequence] = self._clock.now() + (int(self.ack_wait_s * 1000) if ms is None else ms)
-            self._changed.set()
+            self._wake()
 
     def _take(self, consumer: _Consumer, batch: int) -> list[MemoryDelivery]:
         now = self._clock.now()
@@ -178,8 +178,12 @@ class MemoryCommandQueue:
         ends = consumer.lease_ends.values()
         return max(0.001, (min(ends) - self._clock.now()) / 1000) if ends else 3600.0
 
+    def _wake(self) -> None:
+        """Everybody who waits looks again. Each change has an event of its own, so that nobody clears another's."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
     async def _wait(self, seconds: float) -> None:
-        self._changed.clear()
         try:
             await asyncio.wait_for(self._changed.wait(), seconds)
         except TimeoutError:
