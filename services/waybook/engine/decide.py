@@ -269,6 +269,11 @@ def _cancel(recorder: Recorder, body: Cancel) -> Outcome:
 
 
 def _exec(recorder: Recorder, delivered: Delivered, body: Exec) -> Outcome:
+    if body.step not in recorder.definition.steps:
+        names = ", ".join(recorder.definition.steps)
+        return Refused(
+            "unknown_step_kind", f"{body.step!r} is no step of {recorder.definition.agent}; there are {names}"
+        )
     offer = recorder.run.offers.get(execution_key(recorder.run.walk, body.step, body.trigger))
     if offer is None or not may_begin(recorder.definition, recorder.run):
         return Nothing("nothing_due")

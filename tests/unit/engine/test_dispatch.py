@@ -1,7 +1,7 @@
 """Dispatch: which executions an event makes due, and with which events bound (spec/dispatcher-spec.md, 5 to 7)."""
 
 from tests.unit.engine.definitions import build, step, takes
-from tests.unit.engine.history import History, output
+from tests.unit.engine.history import History, output, refused
 
 from waybook.engine.definition import Definition, Step
 from waybook.engine.inputs import Completed, Continue, Exec, Nothing, World
@@ -166,6 +166,12 @@ def test_an_offer_is_begun_once_by_who_takes_it() -> None:
     history.give(Exec(offer.step, offer.trigger), id="x", claim=e.Claim(77, 1, 1))
     assert (history.action("s").command, history.it.offers) == ("x", {})
     assert history.give(Exec(offer.step, offer.trigger)) == Nothing("nothing_due")
+
+
+def test_a_step_that_the_agent_does_not_have_is_refused() -> None:
+    history = History(collector(step("s", takes("A"))))
+    history.start()
+    assert refused(history.give(Exec("plan", "1.1"))) == "unknown_step_kind"
 
 
 def test_an_offer_whose_request_was_lost_is_begun_by_continue() -> None:
