@@ -1,5 +1,6 @@
 """What can go wrong between the log and the read models."""
 
+from waybook.engine.ports import PortUnavailable
 from waybook.events.errors import RetryableError, TerminalError
 
 
@@ -29,3 +30,7 @@ class RebuildRunning(TerminalError):
 
 class NoReadModels(TerminalError):
     """This database holds no read models yet; start the projector, or run `waybook projections rebuild`."""
+
+
+class DatabaseUnavailable(PortUnavailable):
+    """PostgreSQL is away, full, or too busy; nothing of what was asked for is half done."""

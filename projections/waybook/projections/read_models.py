@@ -10,7 +10,7 @@ import msgspec
 
 from waybook.events.commit import Position
 from waybook.projections.errors import NoReadModels
-from waybook.projections.session import Connection, connect_reader
+from waybook.projections.session import Connection, connect_reader, port_errors
 from waybook.projections.statements import placed, statements
 
 _QUERIES = statements("queries")
@@ -20,7 +20,7 @@ FRONT = "waybook"
 class ReadModels:
     """The read models of an installation, over one connection. Rows come as dicts with the columns' names.
 
-    Every method raises NoReadModels when there are none yet, and what asyncpg raises.
+    Every method raises NoReadModels when there are none yet, DatabaseUnavailable, and what asyncpg raises.
     """
 
     def __init__(self, connection: Connection, front: str = FRONT) -> None:
@@ -30,8 +30,9 @@ class ReadModels:
     @classmethod
     @asynccontextmanager
     async def open(cls, database_url: str, front: str = FRONT) -> AsyncIterator["ReadModels"]:
-        """Connects for the duration of the block."""
-        connection = await connect_reader(database_url)
+        """Connects for the duration of the block. Raises DatabaseUnavailable."""
+        with port_errors():
+            connection = await connect_reader(database_url)
         try:
             await connection.set_type_codec(
                 "jsonb", schema="pg_catalog", encoder=_encode_json, decoder=msgspec.json.decode
@@ -85,12 +86,15 @@ class ReadModels:
         """Returns when some projector has applied `position`. Raises TimeoutError after `timeout_s`."""
         async with asyncio.timeout(timeout_s):
             while True:
-                try:
-                    if await self.position(position.stream) >= position.sequence:
-                        return
-                except NoReadModels:
-                    await asyncio.sleep(poll_s)  # the projector is just making them
+                if await self._reached(position.stream) >= position.sequence:
+                    return
                 await asyncio.sleep(poll_s)
+
+    async def _reached(self, stream: str) -> int:
+        try:
+            return await self.position(stream)
+        except NoReadModels:
+            return 0  # the projector is just making them
 
     async def has_reader(self, stream: str) -> bool:
         """Whether a projector is active on a stream just now."""
@@ -99,7 +103,8 @@ class ReadModels:
 
     async def _rows(self, query: str, *arguments: object) -> list[dict[str, Any]]:
         try:
-            rows = await self._connection.fetch(placed(_QUERIES[query], front=self._front), *arguments)
+            with port_errors():
+                rows = await self._connection.fetch(placed(_QUERIES[query], front=self._front), *arguments)
         except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError) as exc:
             raise NoReadModels from exc
         return [dict(row) for row in rows]

@@ -10,7 +10,7 @@ from waybook.events.codec import Codec
 from waybook.projections.copy import Copy, ProgressCallback, copying
 from waybook.projections.generation import Generation, live_generation, swap
 from waybook.projections.projector import ProjectorSettings
-from waybook.projections.session import Connection, connect_writer
+from waybook.projections.session import Connection, connect_writer, port_errors
 from waybook.projections.statements import identifier, statements
 
 log = logging.getLogger(__name__)
@@ -39,20 +39,25 @@ async def rebuild(
 ) -> Rebuilt:
     """Rebuilds all read models from the log while the live ones go on, then swaps.
 
-    Raises RebuildRunning, ProjectionStopped for a log that cannot be folded, LockNotAvailableError when queries keep
-    the views busy all the time, and other errors of PostgreSQL; the live read models stay as they were then.
+    Raises RebuildRunning, ProjectionStopped for a log that cannot be folded, DatabaseUnavailable (also when queries
+    keep the views busy all the time), PortUnavailable; the live read models stay as they were then.
     """
     settings = settings or ProjectorSettings()
-    async with copying(nats, database_url, settings.front, settings.streams, codec) as copy:
-        behind = NEAR_COMMITS + 1
-        while behind > NEAR_COMMITS:
-            ends = await copy.ends()
-            behind = sum(end - copy.marks[s].sequence for s, end in ends.items())
-            await copy.catch_up(ends, progress)
-        replaced = await _swap(copy, database_url, settings.front)
-        extra = {"action": "rebuilt", "generation": copy.generation.number, "commits": copy.commits}
-        log.info("read models rebuilt", extra=extra)
-        return Rebuilt(copy.commits, copy.generation.number, replaced.number if replaced is not None else None)
+    with port_errors():
+        async with copying(nats, database_url, settings.front, settings.streams, codec) as copy:
+            return await _rebuild(copy, database_url, settings.front, progress)
+
+
+async def _rebuild(copy: Copy, database_url: str, front: str, progress: ProgressCallback | None) -> Rebuilt:
+    behind = NEAR_COMMITS + 1
+    while behind > NEAR_COMMITS:
+        ends = await copy.ends()
+        behind = sum(end - copy.marks[s].sequence for s, end in ends.items())
+        await copy.catch_up(ends, progress)
+    replaced = await _swap(copy, database_url, front)
+    extra = {"action": "rebuilt", "generation": copy.generation.number, "commits": copy.commits}
+    log.info("read models rebuilt", extra=extra)
+    return Rebuilt(copy.commits, copy.generation.number, replaced.number if replaced is not None else None)
 
 
 async def _swap(copy: Copy, database_url: str, front: str) -> Generation | None:

@@ -1,8 +1,12 @@
 """Connections to PostgreSQL, and which of its errors pass by themselves."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 import asyncpg
+
+from waybook.projections.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
@@ -48,3 +52,12 @@ async def connect_reader(database_url: str, *, timeout_s: float = 10.0) -> Conne
 
 async def _connect(url: str, name: str, settings: dict[str, str], timeout_s: float) -> Connection:
     return await asyncpg.connect(url, timeout=timeout_s, server_settings={"application_name": name, **settings})
+
+
+@contextmanager
+def port_errors() -> Iterator[None]:
+    """Within the block, errors that pass by themselves become DatabaseUnavailable."""
+    try:
+        yield
+    except PASSING as exc:
+        raise DatabaseUnavailable(f"PostgreSQL: {exc or type(exc).__name__}") from exc

@@ -9,7 +9,7 @@ from waybook.events.subjects import state_stream
 from waybook.projections.errors import NoReadModels
 from waybook.projections.generation import live_generation
 from waybook.projections.read_models import FRONT, ReadModels
-from waybook.projections.session import connect_reader
+from waybook.projections.session import connect_reader, port_errors
 from waybook.projections.stream import Stream
 
 
@@ -47,18 +47,19 @@ async def status(
 ) -> ReadModelStatus:
     """Asks PostgreSQL and the streams' leaders.
 
-    Raises NoReadModels when the database has none, PortUnavailable, and errors of PostgreSQL.
+    Raises NoReadModels when the database has none, PortUnavailable (DatabaseUnavailable for PostgreSQL).
     """
-    connection = await connect_reader(database_url)
-    try:
-        live = await live_generation(connection, front)
-        if live is None:
-            raise NoReadModels
-        models = ReadModels(connection, front)
-        found = [await _stream(nats, models, name) for name in streams]
-        return ReadModelStatus(live.number, live.outdated, tuple(found))
-    finally:
-        await connection.close()
+    with port_errors():
+        connection = await connect_reader(database_url)
+        try:
+            live = await live_generation(connection, front)
+            if live is None:
+                raise NoReadModels
+            models = ReadModels(connection, front)
+            found = [await _stream(nats, models, name) for name in streams]
+            return ReadModelStatus(live.number, live.outdated, tuple(found))
+        finally:
+            connection.terminate()
 
 
 async def _stream(nats: NatsConnection, models: ReadModels, name: str) -> StreamStatus:

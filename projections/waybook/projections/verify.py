@@ -13,7 +13,7 @@ from waybook.projections.copy import Copy, ProgressCallback, copying
 from waybook.projections.errors import NoReadModels
 from waybook.projections.generation import live_generation
 from waybook.projections.projector import ProjectorSettings
-from waybook.projections.session import Connection, connect_writer
+from waybook.projections.session import Connection, connect_writer, port_errors
 from waybook.projections.statements import identifier, statements
 
 SHOWN = 100
@@ -60,22 +60,27 @@ async def verify(
     """Folds the log into a copy and compares the live tables with it, at the position of the live tables.
 
     The live reader goes on meanwhile. Raises NoReadModels, RebuildRunning, LogShorter when the live tables are ahead
-    of the log, ProjectionStopped for a log that cannot be folded.
+    of the log, ProjectionStopped for a log that cannot be folded, PortUnavailable, DatabaseUnavailable.
     """
     settings = settings or ProjectorSettings()
-    async with copying(nats, database_url, settings.front, settings.streams, codec) as copy:
-        session = await connect_writer(database_url)
-        try:
-            live = await live_generation(session, settings.front)
-            if live is None:
-                raise NoReadModels
-            await session.execute(f"SET search_path TO {identifier(live.schema)}")
-            await copy.catch_up(await _checkpoints(session), progress)
-            async with session.transaction(isolation="repeatable_read", readonly=True):
-                await copy.catch_up(await _checkpoints(session), progress)
-                return await _compare(session, copy)
-        finally:
-            session.terminate()
+    with port_errors():
+        async with copying(nats, database_url, settings.front, settings.streams, codec) as copy:
+            session = await connect_writer(database_url)
+            try:
+                return await _verify(copy, session, settings.front, progress)
+            finally:
+                session.terminate()
+
+
+async def _verify(copy: Copy, session: Connection, front: str, progress: ProgressCallback | None) -> Verified:
+    live = await live_generation(session, front)
+    if live is None:
+        raise NoReadModels
+    await session.execute(f"SET search_path TO {identifier(live.schema)}")
+    await copy.catch_up(await _checkpoints(session), progress)
+    async with session.transaction(isolation="repeatable_read", readonly=True):
+        await copy.catch_up(await _checkpoints(session), progress)
+        return await _compare(session, copy)
 
 
 async def _checkpoints(session: Connection) -> dict[str, int]:

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 
+import asyncpg
 import pytest
 from tests.integration.projections.child import child
 from tests.integration.projections.installation import DURABLE, STREAM, Installation, installed, until
@@ -15,27 +16,34 @@ from waybook.projections.projector import Projector
 from waybook.testing.servers import NatsUnderTest, ServerUnderTest
 
 
-async def test_killed_in_the_middle_and_started_again(installation: Installation) -> None:
-    """Wherever it is killed, the next process goes on from the checkpoint in SQL (P19)."""
-    last = await installation.append_walks(400)
-    kills, position = 0, 0
-    while kills < 2:
-        async with child(installation) as process:
-
-            async def moved(before: int = position) -> bool:
-                return await installation.position_or_zero() > before
-
-            await until(moved)
-            await process.kill()
-        kills += 1
-        position = await installation.position_or_zero()
-        if position == last:
-            break
-    assert kills > 0
-    async with child(installation):
-        await installation.applied(last)
+async def test_killed_in_the_middle_of_a_batch_and_started_again(installation: Installation) -> None:
+    """Of an unfinished batch nothing is stored; the next process goes on from the checkpoint in SQL (P19)."""
+    await installation.project_until(await installation.append_walks(1))
+    blocker = await asyncpg.connect(installation.database_url)
+    try:
+        for first in (100, 200):
+            transaction = blocker.transaction()
+            await transaction.start()
+            await blocker.execute("LOCK TABLE waybook_g1.agent_actions")
+            before = await installation.position()
+            last = await installation.append_walks(30, first=first)
+            async with child(installation) as process:
+                await until(lambda: _waits_for_a_lock(installation))
+                await process.kill()
+            await transaction.rollback()
+            assert await installation.position() == before
+            async with child(installation):
+                await installation.applied(last)
+    finally:
+        await blocker.close()
     found = await installation.verified()
-    assert (found.differing, found.commits, found.rows) == (0, last, 400 * 6)
+    assert (found.differing, found.commits, found.rows) == (0, last, 61 * 6)
+
+
+async def _waits_for_a_lock(installation: Installation) -> bool:
+    """Whether a projector stands in the middle of its transaction."""
+    query = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'waybook_g1.agent_actions'::regclass"
+    return bool(await installation.rows(query))
 
 
 async def test_postgresql_away_for_a_while(clean_nats: NatsUnderTest, own_postgres: ServerUnderTest) -> None:
