@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from waybook.engine.run import NO_PERSON
 from waybook.events import engine as e
 from waybook.events.commit import Commit
 from waybook.projections.changes import ActionEnd, ActionRow, Handler, RunChange
@@ -191,6 +192,8 @@ def _nothing_due(change: RunChange, event: e.WalkStarted | e.RunEnded) -> None:
     progress = change.progress
     if type(event) is e.WalkStarted:
         progress.walk = event.n
+        if event.by != NO_PERSON:
+            progress.failures.clear()  # a person begins anew; a machine's walk does not
         progress.exhausted.clear()
     for action in progress.pending.values():
         change.end_action(action, ActionEnd("skipped", ended_at=change.commit.at))

@@ -37,6 +37,23 @@ async def test_frames_are_sent_and_messages_go_straight_to_their_sink(clean_nats
     assert not wire.usable
 
 
+async def test_a_sink_that_was_given_up_gets_nothing_more(clean_nats: NatsUnderTest) -> None:
+    wire = await connected(clean_nats.url, [], [])
+    got: list[bytes] = []
+    wire.sink("a", lambda *message: got.append(message[3]))
+    wire.sink("b", lambda *message: got.append(message[3]))
+    wire.write(b"PUB a 1\r\nx\r\n")
+    wire.flush_frames()
+    await wire.flush()
+    wire.unsink("a")
+    wire.unsink("never subscribed")
+    wire.write(b"PUB a 1\r\ny\r\nPUB b 1\r\nz\r\n")
+    wire.flush_frames()
+    await wire.flush()
+    assert got == [b"x", b"z"]
+    await wire.end()
+
+
 async def test_a_sink_that_fails_takes_nobody_else_down(clean_nats: NatsUnderTest) -> None:
     wire = await connected(clean_nats.url, [], [])
     got: list[bytes] = []

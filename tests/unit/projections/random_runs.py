@@ -6,6 +6,7 @@ from collections.abc import Callable
 import msgspec
 from tests.unit.projections import histories as h
 
+from waybook.engine.run import NO_PERSON
 from waybook.events import engine as e
 from waybook.events.commit import Commit
 from waybook.events.subjects import RunKey
@@ -196,7 +197,10 @@ class RandomRun:
         if self.chance.random() < 0.3:
             self.walk += 1
             self.offers, self.retries = [], {}
-            self._add(e.WalkStarted(n=self.walk, keep=(), token=None, by="p", reason="redraft"))
+            by = self.chance.choice(("p", NO_PERSON))
+            if by != NO_PERSON:
+                self.failures = {}
+            self._add(e.WalkStarted(n=self.walk, keep=(), token=None, by=by, reason="redraft"))
 
     def end(self) -> None:
         if self.chance.random() < 0.3:

@@ -27,6 +27,7 @@ class ProjectorChild:
             sys.executable,
             "-m",
             "waybook.projections",
+            *("--parent", str(os.getpid())),  # a killed parent stops nobody
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
