@@ -24,6 +24,16 @@ def begin(target: Callable[..., None], *arguments: Any) -> ForkServerProcess:
     return process
 
 
+def ready() -> None:
+    """Returns when the server has imported everything, which takes seconds on a busy machine."""
+    process = begin(_nothing)
+    process.join()
+
+
+def _nothing() -> None:
+    """The first process waits for the server's imports."""
+
+
 def _ensure_server() -> None:
     """The server imports by PYTHONPATH alone, not by what a test runner adds to the path."""
     before = os.environ.get("PYTHONPATH")

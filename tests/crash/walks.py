@@ -246,6 +246,7 @@ async def side_by_side(server: NatsUnderTest, folder: Path, cases: Mapping[str, 
 
     A case that fails has its exception as its result, for the test that is named after it.
     """
+    await asyncio.to_thread(forking.ready)
     await server.start()
     await clear_streams(server.url)
     turn = asyncio.Semaphore(SIDE_BY_SIDE)

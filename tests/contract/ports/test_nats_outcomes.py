@@ -1,6 +1,7 @@
 """Appends on NATS: unknown outcomes, refusals of the server, what a stored commit looks like."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -275,3 +276,11 @@ async def test_commits_carry_guards_and_no_message_id_and_waiting_ones_go_in_bat
     assert "Nats-Batch-Id" not in single.headers
     assert member is not None
     assert "Nats-Batch-Id" in member.headers
+
+
+async def test_an_answer_that_came_while_the_process_stood_still_is_no_silence(clean_nats: NatsUnderTest) -> None:
+    async with installed(clean_nats.url, request_timeout_s=0.5) as connection:
+        asking = asyncio.create_task(connection.request("$JS.API.INFO"))
+        await asyncio.sleep(0)
+        time.sleep(2.0)  # noqa: ASYNC251 - as a paused process, or code that holds the loop up
+        assert (await asking).payload

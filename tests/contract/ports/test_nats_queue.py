@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 import pytest
 from tests.contract.ports.adapters_under_test import ACK_WAIT_S, installed
@@ -181,6 +182,34 @@ async def test_a_lease_is_not_renewed_past_its_end(queue: NatsCommandQueue, beat
     [delivery] = await queue.pull("new_any", 1, 5.0)
     beating.hold(delivery.ack_subject, (time.time_ns() // 1_000_000) + 300)
     assert len(await queue.pull("new_any", 1, 5.0)) == 1
+
+
+async def test_a_lease_is_broken_when_it_is_not_held_or_not_renewed_in_time(
+    own_nats: NatsUnderTest,
+) -> None:
+    """It is told by the clock, also when the heartbeat itself had no time to notice."""
+    async with installed(own_nats.url) as connection:
+        queue = NatsCommandQueue(connection, ack_wait_s=ACK_WAIT_S)
+        await queue.ensure_consumers((NEW_ANY,))
+        await queue.publish(START.format(1), b"{}", command="c1")
+        heartbeat = NatsHeartbeat(NatsSettings(servers=(own_nats.url,)), ACK_WAIT_S, lambda: None)
+        await asyncio.to_thread(heartbeat.start)
+        [delivery] = await queue.pull("new_any", 1, 5.0)
+        assert heartbeat.is_broken(delivery.ack_subject)
+        heartbeat.hold(delivery.ack_subject, (time.time_ns() // 1_000_000) + 60_000)
+        assert not heartbeat.is_broken(delivery.ack_subject)
+        time.sleep(1.5 * ACK_WAIT_S)  # noqa: ASYNC251 - user code that holds the loop up
+        assert not heartbeat.is_broken(delivery.ack_subject)
+        own_nats.pause()
+        try:
+            await soon(partial(_is, heartbeat.is_broken, delivery.ack_subject))
+        finally:
+            own_nats.resume()
+        await asyncio.to_thread(heartbeat.stop)
+
+
+async def _is(condition: Callable[[str], bool], ack_subject: str) -> bool:
+    return condition(ack_subject)
 
 
 async def test_a_server_away_for_longer_than_a_lease_ends_all_claims(own_nats: NatsUnderTest) -> None:

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 NO_RESPONDERS = 503
 SWEEP_S = 0.2
+STALL_S = 1.0
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
@@ -399,12 +400,16 @@ class Connection:
             del self._pending[token]
         pending.receive(Reply(payload, headers))
 
-    def _sweep(self) -> None:
+    def _sweep(self, due: float | None = None) -> None:
         now = self._loop.time()
+        if due is not None and now - due > STALL_S:
+            # The loop stood still, or the whole process did: answers that came meanwhile were not read yet.
+            for pending in self._pending.values():
+                pending.deadline = max(pending.deadline, now + STALL_S)
         for token, pending in [(t, p) for t, p in self._pending.items() if p.deadline < now]:
             del self._pending[token]
             pending.receive(PortUnavailable(f"no answer from NATS in time on {pending.subject}"))
-        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep, now + SWEEP_S)
 
     def _addresses(self) -> str:
         return ", ".join(url.rpartition("@")[2] for url in self.settings.servers)
