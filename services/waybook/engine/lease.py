@@ -14,9 +14,10 @@ actions whose body runs here or whose result still waits here to be decided (`he
 
 Before a decision that appended nothing is acted on, its run must be confirmed by the leader (DESIGN 3). A
 delivery whose heartbeat broke (the last one that surely reached the server is older than ack_wait) may be in
-other hands: `broken`. Its bodies go on, since their results are fenced, but it is never given back, and it
-answers nothing on a decision that appended nothing. While the outcome of an append is unknown, nothing else is
-decided, reconciled or settled for the run: the same inputs are decided again on the run read anew.
+other hands: `broken`. Its bodies go on, since their results are fenced, but none is started under it, its
+heartbeats stay away so that the command comes again, it is never given back, and it answers nothing on a decision
+that appended nothing. While the outcome of an append is unknown, nothing else is decided, reconciled or settled for
+the run: the same inputs are decided again on the run read anew.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -305,6 +305,8 @@ class Model:
             del worker.bodies[action]
             worker.mailbox = [item for item in worker.mailbox if item.action != action]
         for started in work.start:
+            if worker.held[started.command].broken:
+                continue  # its lease has ended, so the command comes again
             if started.id in self.started:
                 raise Violation(f"double: the body of {started.id} is started twice")
             self.started.add(started.id)
@@ -343,7 +345,12 @@ class Model:
     def beats(self, message: Message) -> bool:
         """Whether a live worker keeps the message from being delivered again, with whatever delivery (P3)."""
         sequence = next(s for s, m in self.queue.messages.items() if m is message)
-        return any(h.claim.sequence == sequence for w in self.workers for h in w.handles())
+        return any(
+            handle.claim.sequence == sequence
+            for worker in self.workers
+            for handle in worker.handles()
+            if not handle.broken or handle in worker.zombies
+        )
 
     def drain(self) -> None:
         """No more faults: everything goes on until nothing moves. Raises Violation when the run has not ended."""
