@@ -58,9 +58,11 @@ def may_begin(definition: Definition, run: Run) -> bool:
 
 def dispatch(recorder: Recorder, name: str, holder: Holder) -> None:
     """Begins, or offers, every execution that the event `name` makes due and that has not begun."""
-    if not may_begin(recorder.definition, recorder.run):
-        return
-    trigger = recorder.run.event(name)
+    if may_begin(recorder.definition, recorder.run):
+        _dispatch(recorder, recorder.run.event(name), holder)
+
+
+def _dispatch(recorder: Recorder, trigger: Published, holder: Holder) -> None:
     for step in recorder.definition.takers.get(trigger.event, ()):
         key = execution_key(recorder.run.walk, step.name, trigger.name)
         if key in recorder.run.executions or key in recorder.run.offers or limit_reached(step, recorder.run):
@@ -126,7 +128,7 @@ def dispatch_all(recorder: Recorder, holder: Holder) -> None:
             begin(recorder, step, offer.trigger, offer.bindings, holder, branch=offer.branch)
     names = sorted((p for events in recorder.run.visible.values() for p in events), key=lambda p: p.ordinal)
     for published in names:
-        dispatch(recorder, published.name, holder)
+        _dispatch(recorder, published, holder)
 
 
 def lacking_steps(definition: Definition, run: Run) -> tuple[str, ...]:
