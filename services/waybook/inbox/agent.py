@@ -61,6 +61,7 @@ class Inbox(Agent):
             thread=context.thread,
             run=context.key.run,
             extraction=models.extraction,
+            verified=scan.flags.sender_verification != "unverified",
         )
         if found.model is not None:
             context.used_model(found.model, found.usage)
@@ -134,6 +135,7 @@ class Inbox(Agent):
             draft=draft.draft,
             flags=scan.flags,
             sender=sender_address(mail.mail),
+            released="released" in context.flags,
             message_id_reused="message_id_reused" in context.flags,
         )
         return route_decision(routing.route(facts, settings.route))

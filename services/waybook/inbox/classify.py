@@ -7,6 +7,7 @@ import msgspec
 
 from waybook.agents.model import Model, ModelOutputInvalid, ModelRequest, Section
 from waybook.events.engine import TokenUsage
+from waybook.inbox.intake.quotes import split_reply
 from waybook.inbox.scan.fold import fold
 
 Category = Literal["support", "sales", "billing", "feature_request", "complaint", "spam", "internal", "other"]
@@ -103,7 +104,7 @@ SCHEMA: dict[str, Any] = {
 async def classify(
     model: Model, *, subject: str, text: str, context: str = "", sender: str = "", rules: Sequence[HandlingRule] = ()
 ) -> Classification:
-    """What the mail is about. `text` are the sender's own words, without what they quote.
+    """What the mail is about. Of `text` only the sender's own words count: our quoted words decide no label.
 
     Raises ModelOutputInvalid for an answer with an unknown label or a wrong shape, and what `Model.ask` raises.
     """
@@ -112,7 +113,7 @@ async def classify(
         instructions=INSTRUCTIONS,
         sections=(
             Section("subject", subject),
-            Section("message", text[:MAX_MESSAGE]),
+            Section("message", split_reply(text).new[:MAX_MESSAGE]),
             *((Section("context", context),) if context else ()),
         ),
         schema=SCHEMA,

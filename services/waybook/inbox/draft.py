@@ -11,10 +11,12 @@ from waybook.inbox.classify import Category, Intent, IntentKind, Priority, Senti
 from waybook.inbox.intake.charsets import clean_text
 from waybook.inbox.intake.headers import one_line
 from waybook.inbox.intake.parse import is_blank
+from waybook.inbox.intake.quotes import split_reply
 from waybook.inbox.intake.subject import reply_subject
 from waybook.inbox.scan.phrases import has_override
 
 MAX_DRAFT = 20_000
+MAX_QUOTED = 4000
 WEAK = 0.8
 NO_TEXT = "no readable text"
 INSTRUCTIONS = (
@@ -122,9 +124,11 @@ def _sections(given: DraftInput) -> tuple[Section, ...]:
         ("language", given.language),
         ("signature", given.signature),
     )
+    reply = split_reply(given.text)
     untrusted = (
         ("subject", given.subject),
-        ("message", given.text),
+        ("message", reply.new),
+        ("quoted", "" if reply.only_quotes else reply.quoted[:MAX_QUOTED]),
         ("about", given.intent.about),
         ("context", given.context),
         ("passage", given.passage),
@@ -153,7 +157,11 @@ async def _judge(model: Model, given: DraftInput, text: str) -> Quality | None:
     request = ModelRequest(
         role="self_check",
         instructions="Judge this draft reply: does it answer everything, and only from the context?",
-        sections=(Section("message", given.text), Section("context", given.context), Section("draft", text)),
+        sections=(
+            Section("message", split_reply(given.text).new),
+            Section("context", given.context),
+            Section("draft", text),
+        ),
         schema=CHECK_SCHEMA,
     )
     try:

@@ -48,7 +48,6 @@ class RouteFacts(msgspec.Struct, frozen=True, kw_only=True):
     released: bool = False
     message_id_reused: bool = False
     auto_send_blocked: bool = False
-    sender_verified: bool = True
     breaker: str | None = None
     daily_count: int = 0
     spend_exhausted: bool | None = False
@@ -150,7 +149,7 @@ def _guard(facts: RouteFacts, settings: RouteSettings) -> str | None:
 
 
 def _trust(facts: RouteFacts, settings: RouteSettings) -> str | None:
-    if facts.released:
+    if facts.released or facts.flags.released:
         return "a person released it from quarantine"
     if facts.message_id_reused:
         return "its Message-ID belongs to another message"
@@ -159,7 +158,7 @@ def _trust(facts: RouteFacts, settings: RouteSettings) -> str | None:
     suspicious = next((f for f in facts.flags.findings if f.kind == "sender"), None)
     if suspicious is not None:
         return f"the sender is doubtful ({suspicious.name})"
-    return None if facts.sender_verified else "the sender is not verified"
+    return "the sender is not verified" if facts.flags.sender_verification == "unverified" else None
 
 
 def _recipient(facts: RouteFacts, settings: RouteSettings) -> str | None:

@@ -37,7 +37,7 @@ from waybook.inbox.draft import (
 )
 from waybook.inbox.intake.subject import reply_subject
 from waybook.inbox.route import GATES, RouteFacts, RouteSettings, holds_secret, route
-from waybook.inbox.scan.findings import SecurityFlags
+from waybook.inbox.scan.findings import Finding, SecurityFlags
 
 SUPPORT = Intent(category="support", priority="normal", sentiment="neutral", intent="question", confidence=0.9)
 ONE = Classification(intents=(SUPPORT,))
@@ -308,3 +308,28 @@ def test_secrets_in_a_draft_are_noticed(text: str) -> None:
     """Passwords, one-time codes and recovery links."""
     assert holds_secret(text)
     assert not holds_secret("Your password was changed on Monday; order 123456 is on its way.")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        SecurityFlags(guard_configured=True, released=True),
+        SecurityFlags(guard_configured=True, sender_verification="unverified"),
+        SecurityFlags(guard_configured=True, injection_detected=True, confidence=0.5),
+        SecurityFlags(guard_configured=True, findings=(Finding("sender", "imitates_host", 0.6, "from"),)),
+    ],
+)
+def test_a_doubtful_mail_is_never_answered_unattended(flags: SecurityFlags) -> None:
+    """Released, unverified, half suspicious, or from a look-alike."""
+    assert route(msgspec.structs.replace(READY, flags=flags), ON).gate == "trust"
+
+
+async def test_our_own_quoted_words_reach_no_label() -> None:
+    """The drafter gets them apart."""
+    text = "It works now.\n\nOn Mon, 2 Mar 2026, Help <help@shop.example> wrote:\n> Do you want a refund?"
+    model = Scripted(classify=[msgspec.to_builtins(SUPPORT)], draft=["One."], self_check=[GOOD])
+    await classify(model, subject="Re: x", text=text)
+    await draft(model, given(text=text))
+    assert model.requests[0].text("message") == "It works now."
+    assert model.requests[1].text("message") == "It works now."
+    assert "refund" in model.requests[1].text("quoted")

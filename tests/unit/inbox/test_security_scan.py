@@ -270,3 +270,10 @@ def test_no_text_takes_long(text: str) -> None:
     begun = time.perf_counter()
     scan(mail(text=text))
     assert time.perf_counter() - begun < 4
+
+
+def test_a_release_passes_what_was_found_and_keeps_the_flags() -> None:
+    """A recorded override for this mail; it is never sent without a person (see the gates)."""
+    result = asyncio.run(security_scan(mail(text=ORDER), now=7, released=True))[0]
+    assert verdict(result) == "clean"
+    assert result.security_flags.injection_detected and result.security_flags.released

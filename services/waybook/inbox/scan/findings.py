@@ -18,7 +18,11 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class SecurityFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """What the run keeps of a scan. `scan_timestamp` is in milliseconds since the epoch, UTC."""
+    """What the run keeps of a scan. `scan_timestamp` is in milliseconds since the epoch, UTC.
+
+    `sender_verification` is the word of our own receiving server, `unknown` where none is configured. `released`: a
+    person let the mail pass, whatever was found; it widens nothing else.
+    """
 
     injection_detected: bool = False
     injection_type: str | None = None
@@ -28,6 +32,8 @@ class SecurityFlags(msgspec.Struct, frozen=True, kw_only=True):
     phishing_detected: bool = False
     guard_unavailable: bool = False
     guard_configured: bool = False
+    sender_verification: Literal["verified", "unverified", "unknown"] = "unknown"
+    released: bool = False
     scan_timestamp: int = 0
     findings: tuple[Finding, ...] = ()
 
@@ -52,7 +58,8 @@ Verdict = Literal["quarantined", "spam", "disabled", "clean"]
 
 def verdict(result: ScanResult) -> Verdict:
     """Where the scan sends the run; the first match wins (spec, section 7.1)."""
-    if (result.is_injection and result.max_confidence >= QUARANTINE_CONFIDENCE) or result.phishing_detected:
+    held = (result.is_injection and result.max_confidence >= QUARANTINE_CONFIDENCE) or result.phishing_detected
+    if held and not result.security_flags.released:
         return "quarantined"
     if result.spam_score >= SPAM_SCORE:
         return "spam"

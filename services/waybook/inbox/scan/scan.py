@@ -4,6 +4,7 @@ import msgspec
 
 from waybook.agents.model import Model
 from waybook.inbox.intake.mail import ParsedMail
+from waybook.inbox.scan.authentication import verify_sender
 from waybook.inbox.scan.findings import Finding, ScanResult, SecurityFlags
 from waybook.inbox.scan.guard import GuardVerdict, ask_guard
 from waybook.inbox.scan.hiding import hidden_findings
@@ -17,10 +18,14 @@ _CONFIDENCE_PHRASE = 0.85
 
 
 class ScanSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scan knows beside the mail. `own_hosts` are ours, `known_hosts` those of customers."""
+    """What a scan knows beside the mail. `own_hosts` are ours, `known_hosts` those of customers.
+
+    `receivers` are the names under which our receiving servers write Authentication-Results headers.
+    """
 
     own_hosts: frozenset[str] = frozenset()
     known_hosts: frozenset[str] = frozenset()
+    receivers: frozenset[str] = frozenset()
     agent_enabled: bool = True
 
 
@@ -71,9 +76,14 @@ def _seen_texts(mail: ParsedMail, reading: Reading) -> list[tuple[str, str]]:
 
 
 async def security_scan(
-    mail: ParsedMail, *, now: int, guard: Model | None = None, settings: ScanSettings | None = None
+    mail: ParsedMail,
+    *,
+    now: int,
+    guard: Model | None = None,
+    settings: ScanSettings | None = None,
+    released: bool = False,
 ) -> tuple[ScanResult, GuardVerdict]:
-    """Scans a mail. `now` is in milliseconds since the epoch, UTC.
+    """Scans a mail. `now` is in milliseconds since the epoch, UTC. `released`: a person let this mail pass before.
 
     A guard that does not answer leaves `guard_unavailable`: drafting goes on, unattended sending does not. Raises
     ModelRateLimited only.
@@ -83,7 +93,10 @@ async def security_scan(
     judged = await ask_guard(guard, mail.subject, reading.text) if guard is not None else GuardVerdict()
     if judged.is_injection:
         findings = (*findings, Finding("injection", judged.kind, judged.confidence, "guard"))
-    return result_of(findings, score, reading.text, now, settings, judged, guard is not None), judged
+    result = result_of(findings, score, reading.text, now, settings, judged, guard is not None)
+    verification = verify_sender(mail, settings.receivers)
+    flags = msgspec.structs.replace(result.security_flags, sender_verification=verification, released=released)
+    return msgspec.structs.replace(result, security_flags=flags), judged
 
 
 def result_of(
