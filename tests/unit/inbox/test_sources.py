@@ -153,3 +153,11 @@ def test_a_json_mail_reads_back_as_it_was_given() -> None:
     assert (str(mail.author), len(mail.to), mail.message_id) == ("Zoë <zoe@x.example>", 2, "1@x.example")
     assert (mail.text or "").startswith("Grüße") and mail.html == "<p>Grüße</p>"
     assert [a.size for a in mail.attachments] == [2]
+
+
+def test_a_json_array_without_mails_is_skipped_once(tmp_path: Path) -> None:
+    """One sentence is enough."""
+    path = tmp_path / "x.json"
+    path.write_text('["a", "b", {"c": 1}]')
+    (only,) = found(path)
+    assert reason(only).startswith("This JSON array holds no mails")

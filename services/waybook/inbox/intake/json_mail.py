@@ -95,6 +95,9 @@ def _values(value: object) -> Iterator[tuple[int | None, bytes | str]]:
         return
     if not value:
         yield None, "The JSON array is empty."
+    elif not any(mail_bytes(entry) for entry in value):
+        yield None, "This JSON array holds no mails: no object in it has any of from, subject, text and html."
+        return
     for number, entry in enumerate(value, 1):
         yield number, mail_bytes(entry) or NO_MAIL
 

@@ -48,15 +48,15 @@ ENGLISH: tuple[PhraseRule, ...] = (
     ),
     rule(
         "new_instructions", "en", "instruction, instructions, prompt, message",
-        r"(?:^|[|.!?>#*\]\[(-] ?|\bthe )(?:new|updated|revised|additional|important|urgent|real|actual|secret|hidden|system|"
+        r"(?:^|[|.!?>#*\]\[(-] ?|\bthe (?=\w+ (?:system|ai|assistant)))(?:new|updated|revised|additional|important|urgent|real|actual|secret|hidden|system|"
         r"admin|developer|override) (?:system |ai |assistant |admin )?(?:instructions?|prompt|directives?)"
         r"(?: (?:for|to) (?:the |your |any )?(?:ai|assistant|model|bot|agent|you))? ?(?::|->|=>|- )",
     ),
     rule(
-        "system_header", "en", "system, assistant, instruction, inst, im_start, prompt",
+        "system_header", "en", "system, assistant, instruction, inst, im_start, prompt, role",
         r"<\|?(?:im_start|im_end|system|endoftext|start_header_id|eot_id)\|?>|\[/?inst\]|<</?sys>>|"
         r"###? ?(?:system|instructions?|new instructions?)(?: prompt| message)? ?:|</?(?:system|assistant)(?:_prompt|_message)?>|"
-        r"\bbegin (?:new )?(?:system|admin) (?:prompt|message|instructions?)|\bsystem (?:prompt|override|message|instructions?) ?:|"
+        r"\bbegin (?:new )?(?:system|admin) (?:prompt|message|instructions?|override)|\"role\" ?: ?\"(?:system|assistant|developer)\"|\bsystem (?:prompt|override|message|instructions?) ?:|"
         r"\[(?:system|assistant|admin|developer)(?: (?:message|note|prompt|override|instructions?))?\]",
     ),
     rule(
@@ -70,7 +70,7 @@ ENGLISH: tuple[PhraseRule, ...] = (
         "machine_addressed", "en",
         "assistant, ai, bot, chatbot, llm, model, gpt, copilot, agent, responder, claude, gemini",
         rf"(?:^|[|.!?>:*\[(\"'-] ?)(?:(?:attention|dear|hey|hello|hi|note|message|instructions?|important|reminder|memo)"
-        rf"(?: (?:to|for))?[ ,:]*(?:the |any |all |our |your )?(?:\w+ ){{0,2}}?|the |our )?{_EN_MACHINE}s?(?: \w+){{0,3}}? ?[:,;.!-]+ ?"
+        rf"(?: (?:to|for))?[ ,:]*(?:the |any |all |our |your )?(?:\w+ ){{0,2}}?|the |our )?{_EN_MACHINE}s?(?! (?:manager|director|professor|editor|principal|coach|who|that|to)\b)(?: \w+){{0,2}}? ?[:,;.!-]+ ?"
         rf"(?:please |you (?:must|should|will|need to|have to|are to) |kindly |now |just |simply )*{_EN_DEED}\b",
     ),
     rule(
@@ -122,13 +122,61 @@ ENGLISH: tuple[PhraseRule, ...] = (
     ),
     rule(
         "decode_and_follow", "en", "decode, base64, rot13",
-        r"\b(?:decode|decipher|decrypt|unscramble|translate)\b[^.?\n]{0,40}? (?:and|then) (?:then )?(?:follow|execute|obey|run|do|"
+        r"\b(?:decode|decipher|decrypt|unscramble|translate)\b[^.?\n]{0,40}? (?:and|then) (?:then )?(?:follow(?! up)|execute|obey|run|do|"
         r"carry out|comply|act)",
     ),
     rule(
-        "jailbreak", "en", "dan, jailbreak, developer, guardrails, restrictions, filter",
+        "jailbreak", "en", "dan, jailbreak, developer, guardrails, restrictions, filter, mode",
         r"\bdo anything now\b|\b(?:enable|activate|enter|switch (?:in)?to|turn on) (?:the )?(?:developer|dan|jailbreak|god|debug|"
         r"maintenance|admin|unrestricted|sudo) mode\b|\b(?:without|no|remove|disable|ignore) (?:all |any |your )?(?:content |safety )?"
         r"(?:guardrails|safety (?:rules|filters|restrictions)|content polic\w+)",
+    ),
+    rule(
+        "override", "en", "instructions, rules, guidance, guidelines, prompt",
+        r"\b(?:previous|prior|earlier|old|original|initial|above) (?:instructions|rules|guidelines|prompts?|directives) (?:are|is) (?:now )?"
+        r"(?:void|invalid|cancel\w+|revoked|superseded|obsolete|overridden|replaced)|\b(?:your|the|all) (?:previous|prior|earlier|original|initial|system) "
+        r"(?:instructions|rules|guidelines|prompts?) (?:no longer|do not|don't) (?:apply|count|matter)|"
+        r"\b(?:ignore|disregard|forget|stop following|do not follow|override) (?:all )?(?:your |the )?(?:prior|previous|earlier|above) (?:guidance|rules)",
+    ),
+    rule(
+        "system_header", "en", "system:, system :, admin:, developer:, instruction",
+        r"(?:^|[|>#*\[(-] ?)(?:system|admin|developer) ?: ?[^|]{0,60}?\b(?:approve\w*|authori[sz]e\w*|refund\w*|ignore|you (?:are|must|will|should)|verified|"
+        r"forward|grant\w*|comply|obey|override|do not|bypass)\b",
+    ),
+    rule(
+        "prompt_exfiltration", "en", "prompt, above, verbatim, instructions",
+        r"\bwhat (?:is|are|was|were) your (?:system|initial|hidden|original|secret|exact) (?:prompt|instructions)|\b(?:repeat|print|output|copy) (?:the |all )?"
+        r"(?:text|words|everything|content|sentences|message) (?:above|before this)|\b(?:prompt|instructions) (?:verbatim|word for word)",
+    ),
+    rule(
+        "approval_order", "en", "review, approval, check, confirmation",
+        r"\b(?:skip|bypass|omit|ignore|circumvent|avoid) (?:the |any |all )?(?:human|manual|approval|owner'?s?|operator)(?: \w+)? ?"
+        r"(?:review|step|check|approval|queue|confirmation)?[^.?]{0,12}? (?:and (?:send|approve|refund|process|reply|release)|for this "
+        r"(?:ticket|reply|mail|e-?mail|message|request))|\bno (?:human |further |manual |additional )?(?:review|approval|confirmation) (?:is )?"
+        r"(?:needed|required|necessary)[^.?]{0,20}?\b(?:send|approve|release|process|refund|reply)",
+    ),
+    rule(
+        "concealment", "en", "owner, user, human, operator",
+        r"\b(?:do not|don't|never) (?:show|display|forward|reveal|mention) (?:this|the|my) (?:message|mail|e-?mail|text|note|request) to (?:the |your |any )?"
+        r"(?:owner|user|human|operator|supervisor|administrator)s?\b",
+    ),
+    rule(
+        "role_takeover", "en", "pretend, obey, act as",
+        r"\bpretend (?:that )?(?:you are|you're|to be) (?:the |an? |my )?(?:\w+ )?(?:administrator|admin|owner|operator|root|system|developer|supervisor)\b|"
+        r"\byou (?:must |will |shall |now |only )*obey (?:me|my|only|this)\b|\bact as (?:if you were )?(?:the |an? )?(?:administrator|admin|root|system)\b",
+    ),
+    rule(
+        "exfiltration", "en", "other customers, other users, api key, customer list, customer data, credentials, password, customer database, in your reply, in your response, "
+        "in your answer, to your reply, to your response, to your answer, into your",
+        r"\b(?:last|previous|recent|latest|all)(?: \w+){0,3}? (?:messages|e-?mails|mails|conversations|tickets|orders|data) (?:from|of|with) (?:the |your )?other "
+        r"(?:customers|users|clients|people)|\b(?:include|attach|add|send|reveal|give)(?: me)? (?:the |your |full |entire |complete |all )+(?:api keys?|customer (?:list|"
+        r"database|data|records)|credentials|passwords?|secrets?)\b[^.?]{0,12}? (?:in|to|into|with) (?:your|the) (?:reply|response|answer|message)|"
+        r"\b(?:add|include|insert|render|put|embed|append|show) (?:the following|this|these|an?|the) (?:\w+ )?(?:link|image|url|picture|script|html|markdown)\b[^.?]{0,12}? "
+        r"(?:in|to|into|at the end of) (?:your|the) (?:reply|response|answer|draft|summary)",
+    ),
+    rule(
+        "machine_addressed", "en", "summari, classify, labelling, labeling, translating, processing",
+        r"\b(?:when|while|before|after|if) (?:you (?:are )?)?(?:summari[sz]ing|summari[sz]e|classifying|classify|labell?ing|triaging) (?:this|the|my) (?:e-?mail|message|mail|ticket|"
+        r"thread|text)\b[^.?]{0,20}?\b(?:say|state|write|claim|include|mention|mark|set|ignore|always|you must|do not|use)\b",
     ),
 )  # fmt: skip

@@ -43,7 +43,7 @@ EUROPE: tuple[PhraseRule, ...] = (
     # French
     override(
         "fr",
-        r"ignore[rz]?|ignorez|oublie[rz]?|oubliez|neglige[rz]?|ne (?:tiens|tenez) (?:pas|plus) compte de|ne (?:suis|suivez) pas|contourne[rz]?|"
+        r"ignore[rz]?|ignorez|oublie[rz]?|oubliez|neglige[rz]?|ne (?:tiens|tenez) (?:pas|plus) compte d(?:e|es|u)|ne (?:suis|suivez) pas|contourne[rz]?|"
         r"fais abstraction de|faites abstraction de|abandonne[rz]?",
         r"precedentes?|anterieures?|ci-dessus|prealables?|tes|vos|ton|votre|donnees|recues|du systeme|initiales|d'avant",
         r"instructions?|consignes?|directives?|ordres?|regles|prompt|invite systeme",
@@ -51,7 +51,7 @@ EUROPE: tuple[PhraseRule, ...] = (
     ),
     override(
         "fr",
-        r"ignore[rz]?|oublie[rz]?|ne (?:tiens|tenez) (?:pas|plus) compte de|ne (?:suis|suivez) pas|contourne[rz]?",
+        r"ignore[rz]?|oublie[rz]?|ne (?:tiens|tenez) (?:pas|plus) compte d(?:e|es|u)|ne (?:suis|suivez) pas|contourne[rz]?",
         r"toutes|tous|tes|vos|ces|les|precedentes|l'ensemble",
         r"instructions?|consignes?|directives?|prompt systeme",
     ),
@@ -90,8 +90,9 @@ EUROPE: tuple[PhraseRule, ...] = (
     ),
     rule(
         "role_takeover", "es", "eres, actua, ahora, partir, adelante",
-        r"\b(?:(?:a partir de|desde|de) (?:ahora|este momento)(?: en adelante)?|ahora),? (?:tu )?(?:eres|seras|actuas como|actua como|debes (?:aprobar|aceptar|"
-        r"actuar)|aprueba\w*|acepta todo)\b(?: (?:el|la|un|una|mi))?(?: \w+)?|\bahora estas en modo\b",
+        r"\b(?:(?:a partir de|desde|de) (?:ahora|este momento)(?: en adelante)?),? (?:tu )?(?:eres|seras|actuas como|actua como|debes (?:aprobar|aceptar|"
+        r"actuar)|aprueba\w*|acepta todo)\b(?: (?:el|la|un|una|mi))?(?: \w+)?|\bahora estas en modo\b|"
+        r"\bahora (?:tu )?eres (?:el |la |un |una )?(?:administrador\w*|asistente|sistema|root|modelo|ia|bot|desarrollador\w*)\b",
     ),
     rule(
         "new_instructions", "es", "instruccion, instrucciones, ordenes",
@@ -188,4 +189,30 @@ EUROPE: tuple[PhraseRule, ...] = (
         r"\bincelem\w* (?:yapmadan|olmadan)[^.?!]{0,30}? onayla|\b(?:kontrol etmeden|sormadan)[^.?!]{0,30}? onayla|\b(?:artik|bundan sonra|simdi) (?:sen )?"
         r"(?:bir |)\w+ (?:modunda|yoneticisi|asistani)\w*|\byeni (?:sistem )?talimat\w* ?:|\bsistem (?:istemini|talimatlarini) (?:goster|yaz|gonder)",
     ),
+    # Everything that was said before, in several languages
+    rule(
+        "override", "de", "gesagt, angewiesen, aufgetragen",
+        r"\b(?:ignorier\w*|vergiss|vergessen sie|missachte\w*) alles,? was (?:dir|ihnen|man dir|man ihnen|vorher|bisher|zuvor)(?: \w+){0,3}? (?:gesagt|angewiesen|aufgetragen)",
+    ),
+    rule(
+        "approval_order", "de", "ohne",
+        r"\b(?:handle|agiere|verfahre|antworte|uberweise|zahle)\b[^.?!]{0,30}? ohne (?:jede |weitere )?(?:ruckfrage|prufung|freigabe|kontrolle)",
+    ),
+    rule("override", "fr", "dit, precede", r"\boublie[rz]? tout ce (?:qu'on|qui|que)(?: \w+)?(?: t'a| vous a| a)? ?(?:ete )?(?:dit|precede)\w*"),
+    rule("override", "es", "dicho, anterior, dijeron", r"\bolvid[ae]\w* todo lo (?:anterior|que te (?:han dicho|dijeron)|dicho)"),
+    rule("override", "it", "detto, precede", r"\bdimentic\w+ tutto (?:quello|cio) che (?:ti|le)? ?(?:e stato|hanno|precede)\w*(?: detto)?"),
+    rule("override", "pt", "dito, disseram, antes", r"\besquec\w+ tudo (?:o que|que) (?:foi|te|lhe|voce)[^.]{0,20}?(?:dito|disseram)"),
+    # Danish, Norwegian, Swedish
+    override(
+        "da",
+        r"glem|ignorer\w*|glom|ignorera|se bort fra|bortse fran|tilsidesæt|folg ikke|folj inte",
+        r"alle|alla|tidligere|tidigare|forrige|foregaende|dine|dina|ovenstaende|ovanstaende|samtlige",
+        r"instruktion\w*|instruks\w*|anvisning\w*|ordrer|regler du|prompt\w*|kommando\w*",
+    ),
+    # Finnish, Czech, Romanian, Hungarian, Greek
+    rule("override", "fi", "ohje, kasky", r"\b(?:unohda|ohita|jata huomiotta)(?: \w+){0,2}? (?:aiemmat|edelliset|aikaisemmat|yllaolevat)(?: \w+)? (?:ohjeet|kaskyt)"),
+    rule("override", "cs", "pokyny, instrukce, prikazy", r"\b(?:ignoruj\w*|zapomen\w*)(?: \w+){0,2}? (?:predchozi|vsechny|dosavadni)(?: \w+)? (?:pokyny|instrukce|prikazy)"),
+    rule("override", "ro", "instructiun, comenzi", r"\b(?:ignora\w*|uita)(?: \w+){0,2}? (?:instructiun\w+|comenzi\w*)(?: \w+)? (?:anterioare|precedente|de mai sus)"),
+    rule("override", "hu", "utasitas", r"\b(?:hagyd figyelmen kivul|felejtsd el)(?: \w+){0,3}? (?:eddigi|korabbi|elozo)(?: \w+)? utasitas\w*"),
+    rule("override", "el", "οδηγι, εντολ", r"\b(?:αγνοησε|ξεχασε|παραβλεψε)(?: \w+){0,3}? (?:προηγουμενες|παραπανω)(?: \w+)? (?:οδηγιες|εντολες)"),
 )  # fmt: skip
