@@ -31,7 +31,7 @@ class ThreadMessage(msgspec.Struct, frozen=True):
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """A passage of knowledge or a file. `score` is 0 to 1; `curated` answers stand first, `superseded` ones are marked."""
+    """A passage of knowledge or a file. `score` is 0 to 1; `curated` ones stand first, `superseded` ones are marked."""
 
     id: str
     text: str
@@ -94,7 +94,7 @@ class NoKnowledge:
 class MemoryKnowledge(NoKnowledge):
     """A source held in memory, for tests and for programs that bring their own data.
 
-    Facts, commitments and activities are by contact id. A passage whose `contact` is set is found for that contact only.
+    Facts, commitments and activities are by contact id. A passage with a `contact` is found for that contact only.
     """
 
     def __init__(

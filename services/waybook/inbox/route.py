@@ -57,7 +57,8 @@ class RouteFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 Gate = Callable[[RouteFacts, RouteSettings], str | None]
 _SECRET = re.compile(
-    r"(?i)\b(?:password|passwort|mot de passe|contraseña|one[- ]time (?:code|password)|verification code|otp|pin|tan|api[ _-]?key|secret|token)\b"
+    r"(?i)\b(?:password|passwort|mot de passe|contraseña|one[- ]time (?:code|password)|verification code|otp|pin|tan|"
+    r"api[ _-]?key|secret|token)\b"
     r"\s*(?:is|ist|est|es|:|=)\s*\S{4,}|\bsk-[A-Za-z0-9]{16,}|\bAKIA[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|"
     r"https?://\S*(?:reset|recover|magic|verify|invite)[^\s]*(?:token|code|key|t)=\S+|\b(?:code|Code)\D{0,12}\d{6}\b"
 )

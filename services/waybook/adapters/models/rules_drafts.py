@@ -1,7 +1,7 @@
 """The replies that `rules` can write: a receipt in the sender's language that promises nothing it cannot know.
 
 Every language has a greeting (with and without a name), an opening and a request for each kind of mail, a closing line.
-Rules know no facts: where the knowledge base has a passage it is quoted, and the rest is left to the person who reviews.
+Rules know no facts: where the knowledge base has a passage it is quoted, the rest is left to the person who reviews.
 """
 
 import msgspec
@@ -25,7 +25,8 @@ class Phrases(msgspec.Struct, frozen=True):
 
 LANGUAGES: dict[str, Phrases] = {
     "en": Phrases(
-        "Hello {name},", "Hello,", "Thank you for your message.", "We have received your {topic} and are looking into it.",
+        "Hello {name},", "Hello,", "Thank you for your message.", "We have received your {topic} and are looking "
+            "into it.",
         "We are sorry about your experience. Your {topic} has reached a person who will look into it.",
         "We have marked your message as urgent.", "Thank you for letting us know.", "From our documentation:",
         "You will hear from us as soon as we have checked the details.", "Kind regards",
@@ -33,17 +34,21 @@ LANGUAGES: dict[str, Phrases] = {
          "support": "request", "other": "message"},
     ),
     "de": Phrases(
-        "Guten Tag {name},", "Guten Tag,", "vielen Dank für Ihre Nachricht.", "Wir haben {topic} erhalten und kümmern uns darum.",
-        "Es tut uns leid, dass Sie diese Erfahrung gemacht haben. {topic} liegt nun einem Menschen vor, der sich darum kümmert.",
+        "Guten Tag {name},", "Guten Tag,", "vielen Dank für Ihre Nachricht.", "Wir haben {topic} erhalten und "
+            "kümmern uns darum.",
+        "Es tut uns leid, dass Sie diese Erfahrung gemacht haben. {topic} liegt nun einem Menschen vor, der sich "
+        "darum kümmert.",
         "Wir haben Ihre Nachricht als dringend vermerkt.", "Danke für die Information.", "Aus unserer Dokumentation:",
         "Sie hören von uns, sobald wir die Einzelheiten geprüft haben.", "Mit freundlichen Grüßen",
         {"billing": "Ihre Frage zur Abrechnung", "sales": "Ihre Anfrage", "feature_request": "Ihren Vorschlag",
          "complaint": "Ihre Beschwerde", "support": "Ihr Anliegen", "other": "Ihre Nachricht"},
     ),
     "fr": Phrases(
-        "Bonjour {name},", "Bonjour,", "Merci pour votre message.", "Nous avons bien reçu {topic} et nous nous en occupons.",
+        "Bonjour {name},", "Bonjour,", "Merci pour votre message.", "Nous avons bien reçu {topic} et nous nous en "
+            "occupons.",
         "Nous sommes désolés de cette situation. Une personne va examiner {topic}.",
-        "Nous avons noté que votre message est urgent.", "Merci pour cette information.", "Extrait de notre documentation :",
+        "Nous avons noté que votre message est urgent.", "Merci pour cette information.",
+            "Extrait de notre documentation :",
         "Nous reviendrons vers vous dès que nous aurons vérifié les détails.", "Cordialement",
         {"billing": "votre question de facturation", "sales": "votre demande", "feature_request": "votre suggestion",
          "complaint": "votre réclamation", "support": "votre demande", "other": "votre message"},
@@ -57,27 +62,34 @@ LANGUAGES: dict[str, Phrases] = {
          "complaint": "su reclamación", "support": "su solicitud", "other": "su mensaje"},
     ),
     "it": Phrases(
-        "Buongiorno {name},", "Buongiorno,", "grazie per il suo messaggio.", "Abbiamo ricevuto {topic} e ce ne stiamo occupando.",
+        "Buongiorno {name},", "Buongiorno,", "grazie per il suo messaggio.", "Abbiamo ricevuto {topic} e ce ne "
+            "stiamo occupando.",
         "Ci dispiace per l'accaduto. Una persona esaminerà {topic}.", "Abbiamo segnato il suo messaggio come urgente.",
         "Grazie per l'informazione.", "Dalla nostra documentazione:",
         "Le scriveremo appena avremo verificato i dettagli.", "Cordiali saluti",
-        {"billing": "la sua domanda sulla fatturazione", "sales": "la sua richiesta", "feature_request": "il suo suggerimento",
+        {"billing": "la sua domanda sulla fatturazione", "sales": "la sua richiesta", "feature_request":
+            "il suo suggerimento",
          "complaint": "il suo reclamo", "support": "la sua richiesta", "other": "il suo messaggio"},
     ),
     "pt": Phrases(
         "Olá, {name},", "Olá,", "Obrigado pela sua mensagem.", "Recebemos {topic} e estamos a tratar do assunto.",
         "Lamentamos o sucedido. Uma pessoa vai analisar {topic}.", "Marcámos a sua mensagem como urgente.",
-        "Obrigado pela informação.", "Da nossa documentação:", "Entraremos em contacto assim que verificarmos os detalhes.",
+        "Obrigado pela informação.", "Da nossa documentação:", "Entraremos em contacto assim que verificarmos os "
+            "detalhes.",
         "Com os melhores cumprimentos",
         {"billing": "a sua questão de faturação", "sales": "o seu pedido", "feature_request": "a sua sugestão",
          "complaint": "a sua reclamação", "support": "o seu pedido", "other": "a sua mensagem"},
     ),
     "nl": Phrases(
-        "Beste {name},", "Beste klant,", "Bedankt voor uw bericht.", "We hebben {topic} ontvangen en gaan ermee aan de slag.",
-        "Het spijt ons dat dit is gebeurd. Een medewerker bekijkt {topic}.", "We hebben uw bericht als dringend gemarkeerd.",
-        "Bedankt voor de informatie.", "Uit onze documentatie:", "U hoort van ons zodra we de details hebben nagekeken.",
+        "Beste {name},", "Beste klant,", "Bedankt voor uw bericht.", "We hebben {topic} ontvangen en gaan ermee aan "
+            "de slag.",
+        "Het spijt ons dat dit is gebeurd. Een medewerker bekijkt {topic}.", "We hebben uw bericht als dringend "
+            "gemarkeerd.",
+        "Bedankt voor de informatie.", "Uit onze documentatie:", "U hoort van ons zodra we de details hebben "
+            "nagekeken.",
         "Met vriendelijke groet",
-        {"billing": "uw vraag over de factuur", "sales": "uw aanvraag", "feature_request": "uw suggestie", "complaint": "uw klacht",
+        {"billing": "uw vraag over de factuur", "sales": "uw aanvraag", "feature_request":
+            "uw suggestie", "complaint": "uw klacht",
          "support": "uw verzoek", "other": "uw bericht"},
     ),
     "ja": Phrases(
@@ -91,13 +103,17 @@ LANGUAGES: dict[str, Phrases] = {
     "zh": Phrases(
         "{name}，您好：", "您好：", "感谢您的来信。", "我们已收到{topic}，正在处理。", "对于给您带来的不便，我们深表歉意。{topic}将由专人处理。",
         "我们已将您的来信标记为紧急。", "感谢您告知我们。", "摘自我们的文档：", "核实详情后，我们会尽快与您联系。", "此致敬礼",
-        {"billing": "您的账单问题", "sales": "您的咨询", "feature_request": "您的建议", "complaint": "您的投诉", "support": "您的请求", "other": "您的来信"},
+        {"billing": "您的账单问题", "sales": "您的咨询", "feature_request": "您的建议", "complaint": "您的投诉",
+            "support": "您的请求", "other": "您的来信"},
     ),
     "ru": Phrases(
-        "Здравствуйте, {name}!", "Здравствуйте!", "Спасибо за ваше сообщение.", "Мы получили {topic} и уже занимаемся этим.",
+        "Здравствуйте, {name}!", "Здравствуйте!", "Спасибо за ваше сообщение.", "Мы получили {topic} и уже "
+            "занимаемся этим.",
         "Нам жаль, что так произошло. {topic} рассмотрит наш сотрудник.", "Мы отметили ваше сообщение как срочное.",
-        "Спасибо за информацию.", "Из нашей документации:", "Мы напишем вам, как только проверим детали.", "С уважением",
-        {"billing": "ваш вопрос об оплате", "sales": "ваш запрос", "feature_request": "ваше предложение", "complaint": "вашу жалобу",
+        "Спасибо за информацию.", "Из нашей документации:", "Мы напишем вам, как только проверим "
+            "детали.", "С уважением",
+        {"billing": "ваш вопрос об оплате", "sales": "ваш запрос", "feature_request": "ваше предложение",
+            "complaint": "вашу жалобу",
          "support": "ваше обращение", "other": "ваше сообщение"},
     ),
 }  # fmt: skip

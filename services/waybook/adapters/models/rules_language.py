@@ -17,24 +17,36 @@ _SCRIPTS = (
     ("th", re.compile("[\u0e00-\u0e7f]")),
 )
 _WORDS = {
-    "en": "the is are was have has had and you your my we our please when where what why how can could would not this that with for "
+    "en": "the is are was have has had and you your my we our please when where what why how can could would not "
+    "this that with for "
     "from it to of i been will do does did there thanks hello hi order",
-    "de": "der die das ist sind und ich sie mein meine meiner wir uns unser bitte wann wo was warum wie kann nicht mit fur auf eine einen "
-    "einem habe haben hat guten tag sehr gruße grusse danke noch seit bei von zu es wurde wird ihre ihnen mir mich hallo",
-    "fr": "le la les est sont et je vous votre mon ma mes nous notre bonjour merci quand ou que pourquoi comment pas avec pour sur une des "
+    "de": "der die das ist sind und ich sie mein meine meiner wir uns unser bitte wann wo was warum wie kann nicht "
+    "mit fur auf eine einen "
+    "einem habe haben hat guten tag sehr gruße grusse danke noch seit bei von zu es wurde wird ihre ihnen mir mich "
+    "hallo",
+    "fr": "le la les est sont et je vous votre mon ma mes nous notre bonjour merci quand ou que pourquoi comment pas "
+    "avec pour sur une des "
     "du dans au aux ce cette ete j'ai n'ai c'est il elle bien cordialement depuis avez",
-    "es": "el la los las es son y yo usted su mi mis nosotros nuestro hola gracias cuando donde que por como no con para una un del en "
+    "es": "el la los las es son y yo usted su mi mis nosotros nuestro hola gracias cuando donde que por como no con "
+    "para una un del en "
     "esta este he ha pedido buenos dias favor saludos desde se me les al muy",
-    "it": "il lo gli le e sono ho abbiamo vostro mio mia miei nostro buongiorno grazie quando dove che perche come non con per una un del "
+    "it": "il lo gli le e sono ho abbiamo vostro mio mia miei nostro buongiorno grazie quando dove che perche come "
+    "non con per una un del "
     "della nel questo questa ordine salve saluti da mi si ha alla cordiali ancora",
-    "pt": "o os as e sao eu voce seu sua meu minha nosso ola obrigado obrigada quando onde que por como nao com para uma um do da no na "
+    "pt": "o os as e sao eu voce seu sua meu minha nosso ola obrigado obrigada quando onde que por como nao com para "
+    "uma um do da no na "
     "este esta pedido bom dia foi tenho ainda atenciosamente ao",
-    "nl": "de het een is zijn en ik u uw jij je mijn wij onze hallo dank wanneer waar wat waarom hoe kan niet met voor op van heb hebben "
+    "nl": "de het een is zijn en ik u uw jij je mijn wij onze hallo dank wanneer waar wat waarom hoe kan niet met "
+    "voor op van heb hebben "
     "heeft bestelling graag groeten nog aan te dat deze",
-    "da": "og jeg er det den en et ikke med til for har min mit vi vores hej tak hvornar hvor hvad hvorfor hvordan kan af pa fra mvh ordre",
-    "sv": "och jag ar det den en ett inte med till for har min mitt vi var hej tack nar hur vad varfor kan av pa fran halsningar",
-    "pl": "i nie jest sa to na w z do ze moj moja prosze kiedy gdzie co dlaczego jak dzien dobry dziekuje zamowienie czy sie mam za",
-    "tr": "ve bir bu icin ne zaman nerede neden nasil ben benim siparis merhaba lutfen tesekkurler degil var yok mi ile",
+    "da": "og jeg er det den en et ikke med til for har min mit vi vores hej tak hvornar hvor hvad hvorfor hvordan "
+    "kan af pa fra mvh ordre",
+    "sv": "och jag ar det den en ett inte med till for har min mitt vi var hej tack nar hur vad varfor kan av pa "
+    "fran halsningar",
+    "pl": "i nie jest sa to na w z do ze moj moja prosze kiedy gdzie co dlaczego jak dzien dobry dziekuje zamowienie "
+    "czy sie mam za",
+    "tr": "ve bir bu icin ne zaman nerede neden nasil ben benim siparis merhaba lutfen tesekkurler degil var yok mi "
+    "ile",
     "ro": "si nu este sunt eu meu mea cand unde ce cum buna ziua multumesc comanda va rog pentru cu din la pe",
     "cs": "a je jsem na v ze se dobry den dekuji kdy kde co proc jak muj moje objednavka prosim neni s do za",
 }

@@ -6,33 +6,45 @@ import msgspec
 
 # The line above a quote ("On ... wrote:"), in the words of many mail programs; it may break over three lines.
 _WROTE = re.compile(
-    r"^[ \t>]*(?:On|Am|Le|El|Il|Em|Op|Den|Dne|W dniu|Dnia|Vào|Pada|På|Le|Le\s|Dana|Ha|Ti|На|В|Kl|Az|ons|tors|man|tis|fre|lör|sön|\d{1,4}[./年-])[^\n]{0,200}(?:\n(?!\s*\n)[^\n]{1,200}){0,3}?"
-    r"(?:wrote|schrieb|geschrieben|a écrit|écrit|escribió|escribio|ha scritto|escreveu|schreef|skrev|napsal|napisał|написал|написала|пише|kirjoitti|"
+    r"^[ \t>]*(?:On|Am|Le|El|Il|Em|Op|Den|Dne|W dniu|Dnia|Vào|Pada|På|Le|Le\s|Dana|Ha|Ti|На|В|Kl|Az|ons|tors|man|tis|"
+    r"fre|lör|sön|\d{1,4}[./年-])[^\n]{0,200}(?:\n(?!\s*\n)[^\n]{1,200}){0,3}?"
+    r"(?:wrote|schrieb|geschrieben|a écrit|écrit|escribió|escribio|ha scritto|escreveu|schreef|skrev|napsal|napisał|"
+    r"написал|написала|пише|kirjoitti|"
     r"scrisse|scris|yazdı|写道|のメッセージ|さんは書きました|:)\s*:?[ \t]*$",
     re.MULTILINE | re.IGNORECASE,
 )
 _STRICT_WROTE = re.compile(
-    r"(?:wrote|schrieb|geschrieben|écrit|escribió|escribio|scritto|escreveu|schreef|skrev|napsal\w*|napisał\w*|написал\w*|пише|kirjoitti|scrisse|"
+    r"(?:wrote|schrieb|geschrieben|écrit|escribió|escribio|scritto|escreveu|schreef|skrev|napsal\w*|napisał\w*|"
+    r"написал\w*|пише|kirjoitti|scrisse|"
     r"scris|yazdı|写道|書きました|メッセージ)\s*(?:<[^>\n]*>)?\s*[:：]?[ \t]*$|[\w.+-]+@[\w.-]+>?\s*[:：][ \t]*$",
     re.IGNORECASE,
 )
 _RULER = re.compile(
-    r"^[ \t>]*[-_=*–—]{2,}\s*(?:Original (?:Message|Appointment)|Forwarded message|Ursprüngliche Nachricht|Original-?Nachricht|Originalnachricht|"
-    r"Weitergeleitete Nachricht|Message d'origine|Message original|Message transféré|Mensaje original|Mensaje reenviado|Messaggio originale|"
-    r"Mensagem original|Oorspronkelijk bericht|Oprindelig meddelelse|Ursprungligt meddelande|Opprinnelig melding|Alkuperäinen viesti|"
-    r"On [^\n]{4,120} wrote|Wiadomość oryginalna|Исходное сообщение|Пересылаемое сообщение|元のメッセージ|原始邮件|原始郵件|Reply (?:above|message)|Antwort\w*)\s*[-_=*–—]*[ \t]*$",
+    r"^[ \t>]*[-_=*–—]{2,}\s*(?:Original (?:Message|Appointment)|Forwarded message|Ursprüngliche Nachricht|"
+    r"Original-?Nachricht|Originalnachricht|"
+    r"Weitergeleitete Nachricht|Message d'origine|Message original|Message transféré|Mensaje original|Mensaje "
+    r"reenviado|Messaggio originale|"
+    r"Mensagem original|Oorspronkelijk bericht|Oprindelig meddelelse|Ursprungligt meddelande|Opprinnelig melding|"
+    r"Alkuperäinen viesti|"
+    r"On [^\n]{4,120} wrote|Wiadomość oryginalna|Исходное сообщение|Пересылаемое сообщение|元のメッセージ|原始邮件|原始郵件|Reply "
+    r"(?:above|message)|Antwort\w*)\s*[-_=*–—]*[ \t]*$",
     re.MULTILINE | re.IGNORECASE,
 )
 # The block of headers that Outlook puts above a quote: a From line and, within a few lines, a date or subject line.
 _FROM = r"(?:From|Von|De|Da|Fra|Från|Van|Od|От|Lähettäjä|Mittente|Remitente|Expéditeur|差出人|发件人|寄件者|보낸 사람)"
-_THEN = r"(?:Sent|Date|Subject|To|Gesendet|Datum|Betreff|An|Envoyé|Objet|À|Enviado|Enviada|Fecha|Asunto|Para|Inviato|Oggetto|A|Data|Assunto|Verzonden|Onderwerp|Aan|"
-_THEN += r"Sendt|Dato|Emne|Til|Skickat|Ämne|Till|Wysłano|Temat|Do|Отправлено|Дата|Тема|Кому|Lähetetty|Aihe|Vastaanottaja|送信日時|件名|宛先|发送时间|主题|收件人|日期)"
+_THEN = (
+    r"(?:Sent|Date|Subject|To|Gesendet|Datum|Betreff|An|Envoyé|Objet|À|Enviado|Enviada|Fecha|Asunto|Para|"
+    r"Inviato|Oggetto|A|Data|Assunto|Verzonden|Onderwerp|Aan|Sendt|Dato|Emne|Til|Skickat|Ämne|Till|"
+    r"Wysłano|Temat|Do|Отправлено|Дата|Тема|Кому|Lähetetty|Aihe|Vastaanottaja|送信日時|件名|宛先|发送时间|主题|收件人|日期)"
+)
 _BLOCK = re.compile(
     rf"^[ \t>*]*{_FROM}\s*:\*?[^\n]{{1,300}}\n(?:[^\n]{{0,300}}\n){{0,2}}?[ \t>*]*{_THEN}\s*:", re.MULTILINE
 )
 _SIGNATURE = re.compile(
-    r"^(?:-- ?|__+|—|–{2,})[ \t]*$|^[ \t]*(?:Sent from my |Von meinem |Gesendet von |Envoyé de(?:puis)? mon |Enviado desde mi |Inviato da(?:l mio)? |Enviado do meu |"
-    r"Verzonden (?:met|vanaf) |Sendt fra min |Skickat från min |Lähetetty |Wysłane z |Отправлено с |Get Outlook for |iPhoneから送信)[^\n]{0,80}$",
+    r"^(?:-- ?|__+|—|–{2,})[ \t]*$|^[ \t]*(?:Sent from my |Von meinem |Gesendet von |Envoyé de(?:puis)? mon |Enviado "
+    r"desde mi |Inviato da(?:l mio)? |Enviado do meu |"
+    r"Verzonden (?:met|vanaf) |Sendt fra min |Skickat från min |Lähetetty |Wysłane z |Отправлено с |Get Outlook for |"
+    r"iPhoneから送信)[^\n]{0,80}$",
     re.MULTILINE,
 )
 _QUOTED_LINE = re.compile(r"^[ \t]*>")

@@ -5,7 +5,10 @@ import re
 from waybook.inbox.intake.headers import one_line
 
 MAX_SUBJECT = 250
-_WORDS = "re aw antw sv vs ref rif rv odp ynt res fw fwd wg tr doorst vb vl enc i rép réf 回复 回覆 答复 答覆 返信 转发 轉寄 転送 تحويل رد"
+_WORDS = (
+    "re aw antw sv vs ref rif rv odp ynt res fw fwd wg tr doorst vb vl enc i rép réf "
+    "回复 回覆 答复 答覆 返信 转发 轉寄 転送 تحويل رد"
+)
 _MARK = re.compile(
     r"^\s*(?:(?:" + "|".join(_WORDS.split()) + r")\s*(?:\[\d+\]|\(\d+\))?\s*[:：]\s*|\[(?:external|ext|extern)\]\s*)+",
     re.IGNORECASE,

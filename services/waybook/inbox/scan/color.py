@@ -8,14 +8,20 @@ Color = tuple[float, float, float, float]
 WHITE: Color = (255.0, 255.0, 255.0, 1.0)
 BLACK: Color = (0.0, 0.0, 0.0, 1.0)
 _NAMES = {
-    "white": "ffffff", "black": "000000", "snow": "fffafa", "ivory": "fffff0", "ghostwhite": "f8f8ff", "whitesmoke": "f5f5f5",
+    "white": "ffffff", "black": "000000", "snow": "fffafa", "ivory": "fffff0", "ghostwhite":
+        "f8f8ff", "whitesmoke": "f5f5f5",
     "floralwhite": "fffaf0", "mintcream": "f5fffa", "azure": "f0ffff", "aliceblue": "f0f8ff", "seashell": "fff5ee",
-    "honeydew": "f0fff0", "lightyellow": "ffffe0", "lightcyan": "e0ffff", "lavenderblush": "fff0f5", "oldlace": "fdf5e6",
-    "linen": "faf0e6", "beige": "f5f5dc", "cornsilk": "fff8dc", "lavender": "e6e6fa", "gainsboro": "dcdcdc", "silver": "c0c0c0",
-    "lightgray": "d3d3d3", "lightgrey": "d3d3d3", "gray": "808080", "grey": "808080", "red": "ff0000", "green": "008000",
+    "honeydew": "f0fff0", "lightyellow": "ffffe0", "lightcyan": "e0ffff", "lavenderblush": "fff0f5",
+        "oldlace": "fdf5e6",
+    "linen": "faf0e6", "beige": "f5f5dc", "cornsilk": "fff8dc", "lavender": "e6e6fa", "gainsboro":
+        "dcdcdc", "silver": "c0c0c0",
+    "lightgray": "d3d3d3", "lightgrey": "d3d3d3", "gray": "808080", "grey": "808080", "red":
+        "ff0000", "green": "008000",
     "blue": "0000ff", "yellow": "ffff00", "navy": "000080", "maroon": "800000", "purple": "800080", "teal": "008080",
-    "orange": "ffa500", "darkgray": "a9a9a9", "darkgrey": "a9a9a9", "lime": "00ff00", "aqua": "00ffff", "cyan": "00ffff",
-    "fuchsia": "ff00ff", "magenta": "ff00ff", "olive": "808000", "pink": "ffc0cb", "darkblue": "00008b", "dimgray": "696969",
+    "orange": "ffa500", "darkgray": "a9a9a9", "darkgrey": "a9a9a9", "lime": "00ff00", "aqua":
+        "00ffff", "cyan": "00ffff",
+    "fuchsia": "ff00ff", "magenta": "ff00ff", "olive": "808000", "pink": "ffc0cb", "darkblue":
+        "00008b", "dimgray": "696969",
 }  # fmt: skip
 _FUNCTION = re.compile(r"(rgba?|hsla?)\(\s*([^()]*)\)")
 INVISIBLE_CONTRAST = 1.15

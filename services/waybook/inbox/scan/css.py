@@ -13,8 +13,10 @@ import tinycss2
 MAX_SHEET = 65_536
 MAX_RULES = 500
 _HIDING = (
-    "display visibility opacity font-size font color background background-color background-image position left top right "
-    "bottom text-indent margin margin-left margin-top transform clip clip-path overflow overflow-x overflow-y height width "
+    "display visibility opacity font-size font color background background-color background-image position left top "
+    "right "
+    "bottom text-indent margin margin-left margin-top transform clip clip-path overflow overflow-x overflow-y height "
+    "width "
     "max-height max-width content-visibility filter -webkit-text-fill-color line-height"
 )
 HIDING = frozenset(_HIDING.split())

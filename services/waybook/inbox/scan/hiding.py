@@ -21,40 +21,56 @@ _WEAK_PLACES = frozenset(_NO_STYLE.split())
 _ATTRIBUTE = "_attribute"
 _CHARACTERS = frozenset(("tag_characters", "variation_selectors", "zero_width_run", "zero_width_spelling"))
 _SPEAKS_TO_MACHINE = re.compile(
-    r"\b(?:system (?:note|message|prompt|instructions?|override)|system ?:|assistant|ai|a\.i\.|language model|llm|chatbot|the model|"
+    r"\b(?:system (?:note|message|prompt|instructions?|override)|system ?:|assistant|ai|a\.i\.|language model|llm|"
+    r"chatbot|the model|"
     r"copilot|chatgpt|gemini|claude|prompt|instructions? ?:)(?!\w)|"
     r"\b(?:your|the) (?:answer|reply|response|output|summary|draft|message)(?:'s)?\b(?! (?:above|below))|"
     r"\b(?:anweisung|assistent|ki|entwurf|deine antwort|deiner antwort|ihrer antwort|freigeben|freigabe)\b|"
-    r"\b(?:consigne|assistant|ia|ta reponse|votre reponse)\b|\b(?:instruccion\w*|asistente|ia|tu respuesta|su respuesta)\b|"
-    r"\b(?:istruzion\w+|assistente|tua risposta)\b|(?:ассистент|помощник|инструкци|твой ответ|ответе)|(?:تعليمات|المساعد|ردك)|"
+    r"\b(?:consigne|assistant|ia|ta reponse|votre reponse)\b|\b(?:instruccion\w*|asistente|ia|tu respuesta|su "
+    r"respuesta)\b|"
+    r"\b(?:istruzion\w+|assistente|tua risposta)\b|(?:ассистент|помощник|инструкци|твой ответ|ответе)|(?:تعليمات|"
+    r"المساعد|ردك)|"
     r"(?:アシスタント|指示|返信に|回答に|承認)|(?:助手|指令|你的回复|回复中|批准)"
 )
 _ORDERS = re.compile(
-    r"\b(?:approve|refund|forward|send|reply|respond|answer|reveal|ignore|disregard|mark|delete|grant|transfer|wire|release|confirm|"
-    r"include|add|append|insert|output|print|classify|translate|encode|encrypt|rewrite|write|say|tell|recommend|promote|mention|provide|"
-    r"summari[sz]e|list|visit|treat|do not|don't|never|always|must|modify|augment|render|express|replace|reverse|use|using|make|"
-    r"integrate|enhance|incorporate|embed|apply|suggest|substitute|invert|swap|shift|scramble|rearrange|shuffle|jumble|misspell|remove|"
-    r"omit|convert|change|craft|introduce|weave|finish|begin|end|start|hint|imply|urge|encourage|advise|link|direct)(?:ing|s)?\b|"
-    r"\b(?:genehmig|bestatig|sende|schick|antwort|leit|markier|losch|erstatt|ignorier|freigeben|uberweis|schreib|fug)\w*|"
+    r"\b(?:approve|refund|forward|send|reply|respond|answer|reveal|ignore|disregard|mark|delete|grant|transfer|wire|"
+    r"release|confirm|"
+    r"include|add|append|insert|output|print|classify|translate|encode|encrypt|rewrite|write|say|tell|recommend|"
+    r"promote|mention|provide|"
+    r"summari[sz]e|list|visit|treat|do not|don't|never|always|must|modify|augment|render|express|replace|reverse|use|"
+    r"using|make|"
+    r"integrate|enhance|incorporate|embed|apply|suggest|substitute|invert|swap|shift|scramble|rearrange|shuffle|"
+    r"jumble|misspell|remove|"
+    r"omit|convert|change|craft|introduce|weave|finish|begin|end|start|hint|imply|urge|encourage|advise|link|"
+    r"direct)(?:ing|s)?\b|"
+    r"\b(?:genehmig|bestatig|sende|schick|antwort|leit|markier|losch|erstatt|ignorier|freigeben|uberweis|schreib|"
+    r"fug)\w*|"
     r"\b(?:approuve|envoie|reponds|confirme|rembourse|ignore|transfere|ecris|ajoute)\w*|"
     r"\b(?:aprueba|envia|responde|confirma|reembolsa|ignora|escribe|anade)\w*|"
-    r"\b(?:approva|invia|rispondi|conferma|rimborsa|ignora|scrivi|aggiungi)\w*|(?:одобр|отправ|ответь|подтверд|верни|напиши|добавь)|"
+    r"\b(?:approva|invia|rispondi|conferma|rimborsa|ignora|scrivi|aggiungi)\w*|(?:одобр|отправ|ответь|подтверд|верни|"
+    r"напиши|добавь)|"
     r"(?:وافق|ارسل|اكد|تجاهل|اكتب|اضف)|(?:承認|返金|送信|転送|無視|書いて|含めて|追加して)|(?:批准|发送|退款|忽略|回复|写|添加|包含)"
 )
 # Tasks that one sets a machine; a person who wants them done does not hide them.
 _TASK = re.compile(
-    r"^\W*(?:please )?(?:write|provide|explain|summari[sz]e|translate|anal[yi][sz]e|determine|classify|describe|compose|draft|develop|"
-    r"generate|list|show me|give me|tell me|recommend|suggest|how (?:do|can|would|to)|what(?:'s| is| are| were| movies)|"
-    r"who (?:wrote|is|was)|break down|can you|could you|help me|create|is this|which|why|define|calculate|solve|outline|compare|encode|"
-    r"decode|encrypt|reply|respond|answer|rewrite|design|identify|evaluate|find|schreib|erklar|ubersetz|fass|explique|ecris|traduis|"
+    r"^\W*(?:please )?(?:write|provide|explain|summari[sz]e|translate|anal[yi][sz]e|determine|classify|describe|"
+    r"compose|draft|develop|"
+    r"generate|list|show me|give me|tell me|recommend|suggest|how (?:do|can|would|to)|what(?:'s| is| are| were| "
+    r"movies)|"
+    r"who (?:wrote|is|was)|break down|can you|could you|help me|create|is this|which|why|define|calculate|solve|"
+    r"outline|compare|encode|"
+    r"decode|encrypt|reply|respond|answer|rewrite|design|identify|evaluate|find|schreib|erklar|ubersetz|fass|"
+    r"explique|ecris|traduis|"
     r"resume|explica|escribe|traduce|spiega|scrivi|traduci)\b"
 )
 _COMMENT_LEAD = re.compile(
-    r"^\W*(?:system|assistant|ai|instructions?|ignore|important|note to|attention|override|admin|prompt|anweisung|hinweis an|"
+    r"^\W*(?:system|assistant|ai|instructions?|ignore|important|note to|attention|override|admin|prompt|anweisung|"
+    r"hinweis an|"
     r"consigne|instruccion|istruzion\w|指示|指令|инструкци|تعليمات)\b ?\w*(?: \w+){0,3} ?[:,-]"
 )
 _BUILD_COMMENT = re.compile(
-    r"^\W*(?:\[if |\[endif|<!\[|begin |end |start |stop |/?\w+$|\d|mobile|desktop|preheader|hidden preheader|header|footer|body|content)"
+    r"^\W*(?:\[if |\[endif|<!\[|begin |end |start |stop |/?\w+$|\d|mobile|desktop|preheader|hidden preheader|header|"
+    r"footer|body|content)"
 )
 
 

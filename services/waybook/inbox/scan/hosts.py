@@ -59,7 +59,7 @@ def imitates(host: str, known: frozenset[str]) -> str | None:
 
 @lru_cache(maxsize=1024)
 def mixes_scripts(host: str) -> bool:
-    """Whether one label of a host (or one word of a name) holds letters of several scripts that are not written together."""
+    """Whether one label of a host (or word of a name) holds letters of scripts that are not written together."""
     for label in re.split(r"[.\s]+", pretty_host(host)):
         if label.isascii():
             continue

@@ -16,11 +16,15 @@ _HOST_IN_TEXT = re.compile(r"(?i)^\W*(?:https?://)?((?:[\w-]+\.)+[a-z]{2,24})(?:
 _ADDRESS_LIKE = re.compile(r"[\w.+-]+@([\w-]+(?:\.[\w-]+)+)")
 _NUMERIC = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|0x[0-9a-f]+|\d{8,10}|\[[0-9a-f:]+\]")
 _BAIT = re.compile(
-    r"verify your|confirm your (?:account|identity|password|details)|account (?:has been |was |is |will be )?(?:suspended|locked|limited|"
-    r"closed|deactivated)|unusual (?:sign|activity|login)|password (?:expire|reset)|update your (?:payment|billing|account)|"
+    r"verify your|confirm your (?:account|identity|password|details)|account (?:has been |was |is |will be "
+    r")?(?:suspended|locked|limited|"
+    r"closed|deactivated)|unusual (?:sign|activity|login)|password (?:expire|reset)|update your (?:payment|billing|"
+    r"account)|"
     r"log ?in (?:now|here|to)|sign in (?:now|here|to)|security alert|webmail|mailbox (?:is )?full|"
-    r"konto (?:wurde |ist )?(?:gesperrt|eingeschrankt)|bestatigen sie ihre|zugangsdaten|compte (?:a ete )?(?:suspendu|bloque)|"
-    r"confirmez votre|cuenta (?:ha sido )?(?:suspendida|bloqueada)|verifique su|account (?:e stato )?(?:sospeso|bloccato)|"
+    r"konto (?:wurde |ist )?(?:gesperrt|eingeschrankt)|bestatigen sie ihre|zugangsdaten|compte (?:a ete "
+    r")?(?:suspendu|bloque)|"
+    r"confirmez votre|cuenta (?:ha sido )?(?:suspendida|bloqueada)|verifique su|account (?:e stato )?(?:sospeso|"
+    r"bloccato)|"
     r"アカウントが|本人確認|账户|验证您的"
 )
 _CREDENTIAL_PATH = re.compile(

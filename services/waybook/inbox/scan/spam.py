@@ -6,23 +6,34 @@ from waybook.inbox.scan.fold import capped, fold
 
 # Offers that honest customers do not write about, in folded form; each counts once.
 _STRONG = (
-    "viagra", "cialis", "v1agra", "penis enlarg", "male enhancement", "weight loss pill", "lose weight fast", "online casino",
-    "casino bonus", "free spins", "you have won", "you've won", "you are a winner", "lottery winner", "claim your prize",
+    "viagra", "cialis", "v1agra", "penis enlarg", "male enhancement", "weight loss pill",
+        "lose weight fast", "online casino",
+    "casino bonus", "free spins", "you have won", "you've won", "you are a winner", "lottery winner",
+        "claim your prize",
     "claim your reward", "million dollars", "million usd", "next of kin", "inheritance fund", "beneficiary of",
-    "double your bitcoin", "crypto investment", "guaranteed profit", "guaranteed income", "make money fast", "work from home and earn",
-    "get rich", "no credit check", "pre-approved loan", "cheap meds", "online pharmacy", "no prescription", "replica watches",
-    "rolex replica", "hot singles", "adult dating", "xxx", "meet sexy", "100% free", "risk free", "risk-free", "act now",
-    "limited time offer", "once in a lifetime", "this is not spam", "buy now", "order now", "seo services", "first page of google",
+    "double your bitcoin", "crypto investment", "guaranteed profit", "guaranteed income",
+        "make money fast", "work from home and earn",
+    "get rich", "no credit check", "pre-approved loan", "cheap meds", "online pharmacy", "no prescription",
+        "replica watches",
+    "rolex replica", "hot singles", "adult dating", "xxx", "meet sexy", "100% free", "risk free",
+        "risk-free", "act now",
+    "limited time offer", "once in a lifetime", "this is not spam", "buy now", "order now",
+        "seo services", "first page of google",
     "increase your traffic", "bulk email", "email list for sale", "mlm", "herzlichen gluckwunsch sie haben gewonnen",
-    "sie haben gewonnen", "kredit ohne schufa", "schnell reich", "vous avez gagne", "gagnez de l'argent", "pret sans justificatif",
+    "sie haben gewonnen", "kredit ohne schufa", "schnell reich", "vous avez gagne", "gagnez de l'argent",
+        "pret sans justificatif",
     "ha ganado", "gana dinero", "hai vinto", "guadagna subito", "alle chancen", "当選しました", "副業で稼", "出会い系", "中奖", "中獎",
     "代开发票", "发票代开", "赚钱", "вы выиграли", "быстрый заработок", "казино", "ربحت جائزة",
 )  # fmt: skip
 _WEAK = (
-    "unsubscribe", "click here", "click below", "dear friend", "dear beneficiary", "special promotion", "lowest price", "best price",
-    "free gift", "free trial", "bonus", "cash", "discount", "credit card required", "no obligation", "winner", "urgent response",
-    "offer expires", "money back", "satisfaction guaranteed", "cheap", "deal", "earn $", "per week", "opt out", "investment", "bitcoin",
-    "jetzt zugreifen", "kostenlos", "gratis", "hier klicken", "cliquez ici", "haga clic", "clicca qui", "無料", "今すぐ", "点击这里", "免费",
+    "unsubscribe", "click here", "click below", "dear friend", "dear beneficiary", "special promotion",
+        "lowest price", "best price",
+    "free gift", "free trial", "bonus", "cash", "discount", "credit card required", "no obligation",
+        "winner", "urgent response",
+    "offer expires", "money back", "satisfaction guaranteed", "cheap", "deal", "earn $", "per week",
+        "opt out", "investment", "bitcoin",
+    "jetzt zugreifen", "kostenlos", "gratis", "hier klicken", "cliquez ici", "haga clic",
+        "clicca qui", "無料", "今すぐ", "点击这里", "免费",
 )  # fmt: skip
 _LINK = re.compile(r"https?://", re.IGNORECASE)
 _MONEY = re.compile(r"[$€£]\s?\d[\d,.]{3,}|\d[\d,.]{4,}\s?(?:usd|eur|dollars)", re.IGNORECASE)

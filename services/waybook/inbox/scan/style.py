@@ -23,7 +23,8 @@ _FONT_SIZE = re.compile(r"(?:^|\s)([\d.]+(?:px|pt|em|rem|%|ex|vw|pc|in|cm|mm)?|0
 _ZERO_SCALE = re.compile(r"(?:scale(?:3d|x|y)?|matrix)\(\s*0(?:\.0*)?\d?\s*[,)]|rotate[xy]\(\s*-?90deg")
 _MOVE = re.compile(r"translate(?:x|y|3d)?\(\s*([^,()]+)(?:,\s*([^,()]+))?")
 _CLIPPED = re.compile(
-    r"inset\(\s*(?:[5-9]\d|1\d\d)(?:\.\d+)?%|circle\(\s*0|ellipse\(\s*0|polygon\(\s*0(?:px|%)?\s+0(?:px|%)?\s*(?:,\s*0(?:px|%)?\s+0(?:px|%)?\s*)*\)"
+    r"inset\(\s*(?:[5-9]\d|1\d\d)(?:\.\d+)?%|circle\(\s*0|ellipse\(\s*0|polygon\(\s*0(?:px|%)?\s+0(?:px|"
+    r"%)?\s*(?:,\s*0(?:px|%)?\s+0(?:px|%)?\s*)*\)"
 )
 
 

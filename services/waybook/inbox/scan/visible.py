@@ -18,12 +18,14 @@ MAX_HTML = 512 * 1024
 MAX_OPEN = 3000
 """Open elements up to which HTML is parsed as a tree; browsers stop at 512 and parsers slow down beyond."""
 _BLOCK_NAMES = (
-    "address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 "
+    "address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure footer "
+    "form h1 h2 h3 "
     "h4 h5 h6 header hr legend li main nav ol option p pre section summary table tbody tfoot thead tr ul"
 )
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _UNSEEN_NAMES = (
-    "title script style template object embed iframe video audio canvas datalist noframes noembed rp param source track "
+    "title script style template object embed iframe video audio canvas datalist noframes noembed rp param source "
+    "track "
     "map area"
 )
 _UNSEEN = frozenset(_UNSEEN_NAMES.split())
