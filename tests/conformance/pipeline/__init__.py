@@ -1,0 +1,1 @@
+"""The interpreter of pipeline cases: given, actions and expect, carried out on the real product."""

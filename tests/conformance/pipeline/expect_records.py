@@ -1,0 +1,136 @@
+"""What must hold of effects, of what waits for people, of what models were given, and of other records."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from tests.conformance.errors import Unsupported
+from tests.conformance.pipeline import history as h
+from tests.conformance.pipeline.compare import Differences, differences
+from tests.conformance.pipeline.expect import reads
+from tests.conformance.pipeline.messages import Message
+from tests.conformance.pipeline.world import World
+
+from waybook.engine.hold import why
+from waybook.events import engine as e
+
+PEOPLES_HOLDS = frozenset({"waiting", "reconciling", "dead command"})
+TIMERS = frozenset({"send", "deadline", "retry", "wait"})
+"""Reasons of a hold that a timer ends."""
+
+
+@reads("searches")
+async def _searches(world: World, value: Any) -> Differences:
+    """Searches made, by source: their names in order, or a number for each."""
+    made = world.sources.searches
+    if isinstance(value, Mapping):
+        return differences(value, {**dict.fromkeys(value, 0), **Counter(made)})
+    return differences(value, made)
+
+
+@reads("effects")
+async def _effects(world: World, value: Any) -> Differences:
+    counts: Counter[str] = Counter()
+    for history in await world.histories():
+        since = world.since(history)
+        counts["pipeline_start"] += h.pipeline_starts(history, since)
+        counts.update(f"enqueue_step:{kind}" for kind in h.enqueued(history, since))
+        counts["schedule_send"] += sum(t.timer_class == "send" for t in history.events(e.TimerArmed, since))
+    unread = [k for k in value if k not in ("pipeline_start", "schedule_send") and not k.startswith("enqueue_step:")]
+    if unread:
+        raise Unsupported(f"expect.effects.{', '.join(unread)}: not read yet")
+    return differences(value, {**dict.fromkeys(value, 0), **counts})
+
+
+@reads("listed_for_human")
+async def _listed_for_human(world: World, value: Any) -> Differences:
+    """A person has to act, and `why` says so: the run is held for something that no timer and no worker will end."""
+    listed = [await _waits_for_person(world, message) for message in world.messages.values()]
+    return differences(value, bool(listed) and all(listed))
+
+
+async def _waits_for_person(world: World, message: Message) -> bool:
+    run = (await world.history(message.key)).run
+    if run is None:
+        return False
+    answer = why(world.definition.engine, run, scheduler=True)
+    held = answer.hold
+    return held.kind in PEOPLES_HOLDS and held.reason not in TIMERS and bool(answer.next_move)
+
+
+@reads("blocked_by")
+async def _blocked_by(world: World, value: Any) -> Differences:
+    """Number of runs whose `why` names that blocker."""
+    counts: Counter[str] = Counter(dict.fromkeys(value, 0))
+    for history in await world.histories():
+        if history.run is not None:
+            reason = why(world.definition.engine, history.run, scheduler=True).hold.reason
+            counts[reason or history.run.fields.get("archive_reason") or ""] += 1
+    return differences(value, dict(counts))
+
+
+@reads("dead_letters")
+async def _dead_letters(world: World, value: Any) -> Differences:
+    return differences(value, len(world.traffic.buried) - world.mark.buried)
+
+
+def _model_inputs(world: World) -> str:
+    return "\n\n".join(text for _, text in world.models.calls)
+
+
+@reads("model_input_must_contain")
+async def _model_input_must_contain(world: World, value: Any) -> Differences:
+    """In any text that was given to any model in the case."""
+    given = _model_inputs(world)
+    return [f"{part!r} was given to no model" for part in value if part not in given]
+
+
+@reads("model_input_must_not_contain")
+async def _model_input_must_not_contain(world: World, value: Any) -> Differences:
+    given = _model_inputs(world)
+    return [f"{part!r} was given to a model" for part in value if part in given]
+
+
+@reads("model_input_must_not_match")
+async def _model_input_must_not_match(world: World, value: Any) -> Differences:
+    given = _model_inputs(world)
+    patterns = [value] if isinstance(value, str) else value
+    return [f"{pattern!r} matches what was given to a model" for pattern in patterns if re.search(pattern, given)]
+
+
+@reads("model_calls")
+async def _model_calls(world: World, value: Any) -> Differences:
+    return differences(value, len(world.models.calls) - world.mark.model_calls)
+
+
+@reads("model_calls_min")
+async def _model_calls_min(world: World, value: Any) -> Differences:
+    made = len(world.models.calls) - world.mark.model_calls
+    return [] if made >= value else [f"{made} calls, at least {value} expected"]
+
+
+@reads("writers")
+async def _writers(world: World, value: Any) -> Differences:
+    return differences(value, world.writers)
+
+
+@reads("sends")
+async def _sends(world: World, value: Any) -> Differences:
+    """Mails that the mail service took: nothing of this build can reach one before it has a step that sends."""
+    if "send" in world.definition.engine.steps:
+        raise Unsupported("expect.sends: the step `send` has no scripted mail service yet")
+    return differences(value, 0)
+
+
+@reads("auto_send_allowed")
+async def _auto_send_allowed(world: World, value: Any) -> Differences:
+    """Walked on with auto_reply true, shadow false and a draft score of 1.0: whether it is approved automatically."""
+    message = world.message()
+    await world.permit_sending()
+    world.gate.open(lambda body: body.run == message.key)
+    await world.hand_over(message)
+    await world.settle()
+    world.gate.close()
+    approved = ("drafting", "approved") in h.transitions(await world.history(message.key), message.arranged)
+    return differences(value, approved)

@@ -1,0 +1,64 @@
+"""Mail that arrives on a live channel."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.conformance.errors import Unsupported
+from tests.conformance.pipeline import mail, people, product
+from tests.conformance.pipeline.client import Asked
+from tests.conformance.pipeline.messages import DEFAULTS, Message
+from tests.conformance.pipeline.verbs import Action, verb
+from tests.conformance.pipeline.world import World
+
+MEMBERS = (
+    "message_id",
+    "from",
+    "to",
+    "subject",
+    "text",
+    "html",
+    "headers",
+    "thread",
+    "id",
+    "received_at",
+    "at",
+    "concurrent",
+)
+
+
+@verb("receive", *MEMBERS)
+async def receive(world: World, action: Action) -> None:
+    """A mail arrives; it answers as soon as the mail is stored."""
+    if action.get("at") is not None:
+        await world.pass_time(max(0, world.began_ms + round(float(action["at"]) * 1000) - world.clock.now()))
+    given = _given(action, len(world.messages))
+    raw = mail.build(given)
+    asked = [await _arrive(world, action, given, raw) for _ in range(int(action.get("concurrent") or 1))]
+    await world.settle()
+    world.hear(people.outcome(one, human=False) for one in asked)
+
+
+def _given(action: Action, number: int) -> dict[str, Any]:
+    identity = action.get("message_id", mail.message_id(f"received-{number}-{action.get('id', '')}"))
+    return {
+        "sender": action.get("from", DEFAULTS["sender"]),
+        "to": action.get("to"),
+        "subject": action.get("subject", DEFAULTS["subject"]),
+        "text": action.get("text", DEFAULTS["text"]),
+        "html": action.get("html"),
+        "messageId": identity,
+        "thread": action.get("thread"),
+        "headers": action.get("headers"),
+    }
+
+
+async def _arrive(world: World, action: Action, given: Mapping[str, Any], raw: bytes) -> Asked:
+    start = product.take_in(world, raw)
+    name = action.get("id")
+    known = any(m.key == start.key for m in world.messages.values())
+    if name is not None and name in world.messages and not known:
+        raise Unsupported(f"`receive`: the id {name} is used twice")
+    if not known or name is not None:
+        name = name or f"received-{len(world.messages)}"
+        world.messages.setdefault(name, Message(name, start.key, given, raw, stored=True))
+    return await product.submit(world, start)

@@ -1,0 +1,93 @@
+"""People's verbs: commands of a person at the gateway. Those without a counterpart in the product fail the case."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from tests.conformance.errors import Unsupported
+from tests.conformance.pipeline import people
+from tests.conformance.pipeline.arranging import store
+from tests.conformance.pipeline.messages import Message
+from tests.conformance.pipeline.verbs import Action, verb
+from tests.conformance.pipeline.world import World
+
+from waybook.events.command import SignalPayload
+from waybook.events.typed import Event
+from waybook.inbox import events as ev
+
+COMMON = ("user", "message", "each", "concurrent", "command_id")
+Say = Callable[[Action], Event]
+
+
+async def say(world: World, action: Action, make: Say) -> None:
+    """A person's word about each concerned message: an external event of the agent, carried by `signal`."""
+    event = make(action)
+    payload = SignalPayload(event=type(event).__name__, body=msgspec.Raw(msgspec.json.encode(event)))
+    await give(world, action, "signal", payload)
+
+
+async def give(world: World, action: Action, verb_name: str, payload: Any) -> None:
+    """A person's command, once or `concurrent` times at once, with an id of its own or the one of the case."""
+    for message in world.concerned(action):
+        await store(world, message)
+        times = int(action.get("concurrent") or 1)
+        asked = [await _one(world, action, message, verb_name, payload) for _ in range(times)]
+        await world.settle()
+        world.hear(people.outcome(one, human=True) for one in asked)
+
+
+async def _one(world: World, action: Action, message: Message, verb_name: str, payload: Any) -> Any:
+    return await world.client.give(
+        message.key,
+        verb_name,
+        payload,
+        actor=str(action.get("user", "u1")),
+        command=action.get("command_id"),
+        person=True,
+    )
+
+
+@verb("approve", *COMMON)
+async def approve(world: World, action: Action) -> None:
+    await say(world, action, lambda a: ev.DraftApproved(by=a["user"]))
+
+
+@verb("reject", "reason", *COMMON)
+async def reject(world: World, action: Action) -> None:
+    await say(world, action, lambda a: ev.DraftRejected(by=a["user"], reason=a.get("reason")))
+
+
+@verb("undo", *COMMON)
+async def undo(world: World, action: Action) -> None:
+    await say(world, action, lambda a: ev.SendCancelled(by=a["user"]))
+
+
+@verb("block_sender", *COMMON)
+async def block_sender(world: World, action: Action) -> None:
+    await say(world, action, lambda a: ev.SenderBlocked(by=a["user"]))
+
+
+@verb("release_quarantine", *COMMON)
+async def release_quarantine(world: World, action: Action) -> None:
+    await say(world, action, lambda a: ev.MailReleased(by=a["user"]))
+
+
+@verb("answer", "answers", *COMMON)
+async def answer(world: World, action: Action) -> None:
+    await say(world, action, lambda a: ev.ClarificationAnswered(by=a["user"], answers=a["answers"]))
+
+
+@verb("manual_retry", *COMMON)
+async def manual_retry(world: World, action: Action) -> None:
+    await give(world, action, "retry", None)
+
+
+for _name in (
+    "approve_bulk", "undo_bulk", "save_draft", "kill_switch", "take_over", "request_reply", "dismiss_update", "settle",
+    "compensate", "change_policy", "revoke_grant", "provider", "send_fires", "timer_fires", "archive_ended", "deploy",
+    "receive_burst", "receive_every",
+):  # fmt: skip
+
+    @verb(_name, any_member=True)
+    async def _not_yet(world: World, action: Action) -> None:
+        raise Unsupported(f"the verb `{action['do']}` has no counterpart in this build yet")

@@ -1,0 +1,125 @@
+"""Worker processes of a case: each a Walker with a memory of its own, behind a fuse, its steps behind the gate."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from tests.conformance.pipeline.fuse import Fuse, FusedHeartbeat, fused
+from tests.conformance.pipeline.gate import Body, Gate
+from tests.conformance.pipeline.outside import Traffic
+from tests.conformance.pipeline.script import Script
+
+from waybook.agents.context import StepContext
+from waybook.agents.definition import AgentDefinition, StepBody
+from waybook.agents.signature import Signature
+from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
+
+CONTEXT = "conformance_context"
+
+
+class Worker:
+    """One worker: `kill` ends it as SIGKILL would, `stop` as SIGSTOP would, `dismiss` at the end of the case."""
+
+    def __init__(self, name: str, walker: Walker, fuse: Fuse, heartbeat: FusedHeartbeat) -> None:
+        self.name = name
+        self._walker = walker
+        self._fuse = fuse
+        self._heartbeat = heartbeat
+        self._task: asyncio.Task[None] = asyncio.create_task(walker.run(), name=name)
+
+    @property
+    def lives(self) -> bool:
+        return not self._fuse.blown
+
+    @property
+    def works(self) -> bool:
+        return self.lives and self._fuse.stopped.is_set()
+
+    def kill(self) -> None:
+        """Nothing of it reaches anything from now on; its leases run out."""
+        self._fuse.blow()
+
+    def bury(self) -> None:
+        """The fuse has blown: heartbeats end, its tasks go without a word."""
+        self._heartbeat.drop_all()
+        asyncio.get_running_loop().call_soon(self._task.cancel)
+
+    def stop(self) -> None:
+        """SIGSTOP: it does nothing and its heartbeats stop, until `cont`."""
+        self._fuse.stopped.clear()
+        self._heartbeat.drop_all()
+
+    def cont(self) -> None:
+        self._fuse.stopped.set()
+
+    async def retire(self) -> None:
+        """A graceful stop: it gives back what it runs."""
+        await self._walker.stop()
+        await asyncio.wait([self._task])
+        self._fuse.blow()
+
+    def problem(self) -> BaseException | None:
+        """What broke it for a reason of the program's own."""
+        if self._fuse.blown or not self._task.done() or self._task.cancelled():
+            return None
+        return self._task.exception()
+
+    async def dismiss(self) -> BaseException | None:
+        """The end of the case: its tasks are cancelled. What broke it, if anything did."""
+        problem = self.problem()
+        self._fuse.blow()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        return problem
+
+
+def start_worker(
+    name: str,
+    definition: AgentDefinition,
+    ports: WalkerPorts,
+    *,
+    provides: Mapping[type, Any],
+    gate: Gate,
+    traffic: Traffic,
+    script: Script,
+    offset_ms: int = 0,
+) -> Worker:
+    """A new process with an empty memory that takes commands."""
+    worker: list[Worker] = []
+    fuse = Fuse(lambda: worker[0].bury())
+    behind = fused(ports, fuse, traffic, name, offset_ms)
+    gated = msgspec.structs.replace(
+        definition,
+        bodies={step: _gated(body, name, fuse, gate, script, traffic) for step, body in definition.bodies.items()},
+    )
+    walker = Walker([gated], behind, provides=provides, options=WalkerOptions(name=name, pull_s=0.5, strict=True))
+    assert isinstance(behind.heartbeat, FusedHeartbeat)
+    worker.append(Worker(name, walker, fuse, behind.heartbeat))
+    return worker[0]
+
+
+def _gated(body: StepBody, worker: str, fuse: Fuse, gate: Gate, script: Script, traffic: Traffic) -> StepBody:
+    """The step's body behind the gate, its work as the script has it."""
+
+    async def function(agent: Any, **arguments: Any) -> Any:
+        context: StepContext = arguments.pop(CONTEXT)
+        command = traffic.command_of(context.key, context.action)
+        waiting = Body(
+            run=context.key,
+            step=body.name,
+            action=context.action,
+            worker=worker,
+            command=command,
+            lives=lambda: not fuse.blown,
+        )
+        try:
+            order = await gate.enter(waiting)
+            return await script.work(body, agent, arguments, context, waiting, order, fuse)
+        finally:
+            gate.leave(waiting)
+
+    injected = {**body.signature.injected, CONTEXT: StepContext}
+    signature = msgspec.structs.replace(body.signature, injected=injected)
+    assert isinstance(signature, Signature)
+    return msgspec.structs.replace(body, function=function, signature=signature, is_async=True)

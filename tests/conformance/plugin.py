@@ -1,0 +1,35 @@
+"""Options and summary of the conformance cases, for every run of pytest in this repository."""
+
+import pytest
+from tests.conformance import deviations
+from tests.conformance.cases import PROVIDES
+from tests.conformance.errors import CaseFileError
+from tests.conformance.summary import Summary
+
+SUMMARY = pytest.StashKey[Summary]()
+ADAPTERS = ("memory", "nats")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--cases FILE` carries out the cases of FILE instead of the default files, `--adapters` says on what."""
+    group = parser.getgroup("conformance")
+    group.addoption(
+        "--cases", action="append", default=[], metavar="FILE", help="a case file to carry out (repeatable)"
+    )
+    group.addoption("--provides", action="append", default=[], metavar="NEED", help="try the cases that need this, too")
+    group.addoption("--adapters", choices=ADAPTERS, default="memory", help="what the conformance cases run on")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    try:
+        config.stash[SUMMARY] = Summary(deviations.read(), PROVIDES | set(config.getoption("--provides")))
+    except CaseFileError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    lines = config.stash[SUMMARY].lines()
+    if lines:
+        terminalreporter.section("conformance")
+        for line in lines:
+            terminalreporter.write_line(line)
