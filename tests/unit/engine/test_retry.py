@@ -4,7 +4,7 @@ import pytest
 from tests.unit.engine.definitions import CHAIN, FORK, PIPELINE, build, step, takes
 from tests.unit.engine.history import T0, History, accepted, output, refused
 
-from waybook.engine.definition import FIVE_MINUTES_MS, RetryPolicy
+from waybook.engine.definition import FIVE_MINUTES_MS, RetryPolicy, Row, Table
 from waybook.engine.inputs import Cancel, Completed, Failed, Move, Nothing, Retry, Signal
 from waybook.engine.retry import next_due
 from waybook.events import engine as e
@@ -335,3 +335,41 @@ def test_a_step_that_fails_in_a_run_already_failed_keeps_its_retry() -> None:
     history.give(Move("failed"))
     history.fail("left")
     assert (history.visited(), len(history.timers())) == (["failed"], 1)
+
+
+def test_what_came_while_failed_is_taken_up_once() -> None:
+    """A row that a retry applied to it is not applied again by the next retry."""
+    history = mail_in("classifying")
+    history.give(Move("failed"))
+    history.complete("classify", output("Classified", mark=1))
+    assert history.it.state == "failed"
+    history.give(Retry())
+    assert (history.it.state, history.it.unhandled) == ("drafting", [])
+    history.fail("draft")
+    history.give(Retry())
+    assert history.visited().count("drafting") == 2, "the second time as a recorded transition only"
+
+
+def test_an_attempt_that_began_waits_no_longer() -> None:
+    history = chain()
+    history.fail("one")
+    assert [r.attempt for r in history.it.retries.values()] == [2]
+    history.fire(history.timers()[0])
+    assert history.it.retries == {}
+
+
+def test_a_table_with_a_persons_way_out_only_is_retried_along_it() -> None:
+    rows = (
+        Row("F", "*", "StepFailed", "failed"),
+        Row("person", "failed", "Again", "second"),
+    )
+    table = Table("first", frozenset({"first", "second", "failed"}), frozenset(), rows)
+    definition = build("t", (step("s", takes("Go|Again")),), {"Go": "start", "Again": "external"}, table)
+    history = History(definition)
+    history.start()
+    history.fail("s", retryable=False)
+    assert refused(history.give(Retry())) == "illegal_edge"
+    history.signal("Again")
+    history.fail("s", retryable=False)
+    assert accepted(history.give(Retry()))
+    assert history.it.state == "second"
