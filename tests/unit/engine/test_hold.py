@@ -106,3 +106,14 @@ def test_a_run_moved_to_failed_by_hand_waits_for_a_person() -> None:
     history.complete("one")
     history.give(Move("failed"))
     assert asked(history).reason == "exhausted"
+
+
+def test_a_retry_whose_timer_has_fired_in_vain_is_no_longer_announced() -> None:
+    """Another branch was exhausted, so the fire moved nothing: a person has to act."""
+    history = History(FORK)
+    history.start()
+    history.fail("left")
+    history.fail("right", retryable=False)
+    history.fire(history.timers()[0])
+    assert asked(history).reason == "exhausted"
+    assert list(history.it.retries), "the attempt still waits"
