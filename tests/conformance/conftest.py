@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 
 import pytest
 from tests.conformance.cases import collect, default_files
 from tests.conformance.errors import CaseFileError
 from tests.conformance.pipeline.backends import Backend, in_memory, on_nats
-from tests.conformance.plugin import SUMMARY
+from tests.conformance.plugin import CASES, SUMMARY
 from tests.conformance.summary import Summary
 
 from waybook.testing.servers import NatsUnderTest
@@ -18,9 +17,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One item for each case, by its id."""
     if "case" not in metafunc.fixturenames:
         return
-    files = [Path(f) for f in metafunc.config.getoption("--cases")] or default_files()
     try:
-        cases = collect(files)
+        cases = metafunc.config.stash[CASES] or collect(default_files())
     except CaseFileError as error:
         raise pytest.UsageError(str(error)) from error
     if not cases:

@@ -1,11 +1,14 @@
 """Options and summary of the conformance cases, for every run of pytest in this repository."""
 
+from pathlib import Path
+
 import pytest
 from tests.conformance import deviations
-from tests.conformance.cases import PROVIDES
+from tests.conformance.cases import PROVIDES, Case, collect
 from tests.conformance.errors import CaseFileError
 from tests.conformance.summary import Summary
 
+CASES = pytest.StashKey[list[Case]]()
 SUMMARY = pytest.StashKey[Summary]()
 ADAPTERS = ("memory", "nats")
 
@@ -22,6 +25,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     try:
+        # Files that are named are read at once, so that a wrong one ends the run with a plain message.
+        config.stash[CASES] = collect([Path(f) for f in config.getoption("--cases")])
         config.stash[SUMMARY] = Summary(deviations.read(), PROVIDES | set(config.getoption("--provides")))
     except CaseFileError as error:
         raise pytest.UsageError(str(error)) from error
