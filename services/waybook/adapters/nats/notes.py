@@ -15,6 +15,11 @@ log = logging.getLogger(__name__)
 TRACE_UNSENT_BYTES = 4 * 1024 * 1024  # above it the server is slow and traces are dropped
 
 
+HEADERS_LIMIT = 60 * 1024  # the server takes 64 KiB, with the publisher's lines
+HEADER_ROOM = 512  # what the publisher's own header lines take
+CUT = "Waybook-Cut"
+
+
 class NatsNotes:
     """The port Notes."""
 
@@ -37,11 +42,19 @@ class NatsNotes:
             log.info("a trace was dropped", extra={"action": "trace_dropped", "kind": kind, "error": str(exc)})
 
     async def bury(self, subject: str, payload: bytes, headers: Mapping[str, str]) -> None:
-        """See Notes; stored on `dead.<subject>`, once for each command id (`Nats-Msg-Id` in `headers`)."""
+        """See Notes; stored on `dead.<subject>`, once for each command id (`Nats-Msg-Id` in `headers`).
+
+        A message that was as large as the server takes is cut, and its size noted in `Waybook-Cut`.
+        """
         kept = {name: value for name, value in headers.items() if name != MSG_ID and not name.startswith("Nats-")}
-        await self._dead.publish(
-            Outgoing(f"dead.{subject}", payload, headers.get(MSG_ID) or digest_token(subject, payload), kept)
-        )
+        named = headers.get(MSG_ID) or digest_token(subject, payload)
+        room = self._connection.max_payload - HEADER_ROOM
+        too_much = _size(kept) > HEADERS_LIMIT or len(payload) + _size(kept) + len(named) > room
+        if self._connection.connected and too_much:
+            kept = {name: value for name, value in kept.items() if name.startswith("Waybook-") and len(value) <= 1024}
+            kept[CUT] = str(len(payload))
+            payload = payload[: room - _size(kept) - len(named)]
+        await self._dead.publish(Outgoing(f"dead.{subject}", payload, named, kept))
 
 
 class NatsReplies:
@@ -56,3 +69,7 @@ class NatsReplies:
             self._connection.publish(subject, payload)
         except PortUnavailable as exc:
             log.info("an answer was not sent", extra={"action": "answer_lost", "subject": subject, "error": str(exc)})
+
+
+def _size(headers: Mapping[str, str]) -> int:
+    return sum(len(name.encode()) + len(value.encode()) + 4 for name, value in headers.items())

@@ -15,6 +15,7 @@ OTHERS_WAIT_S = 0.01  # the pulls of other processes are about to take what is p
 
 _LOST = -1
 _SILENT = -2
+_PASSING = -3  # the server stops, another leader took over, or more pulls wait than a consumer takes
 _FILLED = 0
 _OTHERS_WAIT = 1
 
@@ -102,6 +103,8 @@ class Puller:
         match end:
             case _ if end == _LOST:
                 raise PortUnavailable("the connection to NATS was lost")
+            case _ if end == _PASSING:
+                raise PortUnavailable(f"consumer {self._name} cannot be pulled just now")
             case _ if end == _SILENT and not self._taken:
                 raise PortUnavailable(f"consumer {self._name} does not answer a pull")
             case 400 | 409 if not self.deleted:
@@ -140,7 +143,7 @@ class Puller:
         if b"Consumer Deleted" in text or status == 503:
             self.deleted = True
         if status != 100 and subject.endswith(b".%d" % self._number):
-            self._finish(_OTHERS_WAIT if b"Requests Pending" in text else status)
+            self._finish(_meaning(status, text))
 
     def _finish(self, end: int) -> None:
         if self._end is not None and not self._end.done():
@@ -149,3 +152,11 @@ class Puller:
     def _on_connection(self, connected: bool) -> None:
         if not connected:
             self._finish(_LOST)
+
+
+def _meaning(status: int, text: bytes) -> int:
+    if b"Requests Pending" in text:
+        return _OTHERS_WAIT
+    if status == 409 and any(word in text for word in (b"Server Shutdown", b"Leadership Change", b"MaxWaiting")):
+        return _PASSING
+    return status

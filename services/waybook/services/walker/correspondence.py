@@ -16,6 +16,9 @@ from waybook.events.subjects import RUN_TOKEN, RunKey, command_subject, digest_t
 
 log = logging.getLogger(__name__)
 
+MOST_TEXT = 1000
+"""Characters of a text from outside that a record or an answer repeats."""
+
 _INBOX = re.compile(r"_INBOX[^\s.*>]*(?:\.[^\s.*>]+)+")
 """Where answers may go: a client's inbox. The subject comes from outside, and a walker may publish to STATE."""
 
@@ -61,26 +64,29 @@ class Correspondence:
             "kind": "command_refused",
             "run": str(key),
             "command": command.id,
-            "verb": command.verb,
-            "actor": command.actor,
+            "verb": command.verb[:MOST_TEXT],
+            "actor": command.actor[:MOST_TEXT],
             "reason": refused.reason,
-            "text": refused.text,
+            "text": refused.text[:MOST_TEXT],
             "at": self._clock.now(),
         }
-        await self._notes.audit(key.tenant, f"refused-{_as_token(command.id)}", msgspec.json.encode(record))
-        answer = Answer(ok=False, command=command.id, run=key.run, reason=refused.reason, text=refused.text)
-        await self._send(delivery, answer)
+        # Named by the message, not by the id that its sender chose: no attempt hides behind another.
+        name = f"refused-{delivery.claim.sequence}-{_as_token(command.id)}"
+        await self._notes.audit(key.tenant, name, msgspec.json.encode(record))
+        text = refused.text[:MOST_TEXT]
+        await self._send(delivery, Answer(ok=False, command=command.id, run=key.run, reason=refused.reason, text=text))
 
     async def reject(self, delivery: Delivery, error: InvalidInput) -> None:
         """A command that cannot be read or stored is kept whole in DEAD, with the reason."""
+        text = str(error)[:MOST_TEXT]
         log.error(
             "command rejected: %s",
-            error,
-            extra={"action": "command_rejected", "subject": delivery.subject, "error": str(error)},
+            text,
+            extra={"action": "command_rejected", "subject": delivery.subject, "error": text},
         )
-        await self._bury(delivery, str(error))
+        await self._bury(delivery, text)
         run = delivery.subject.split(".")[6:7]
-        answer = Answer(ok=False, command="", run="".join(run), reason="invalid_input", text=str(error))
+        answer = Answer(ok=False, command="", run="".join(run), reason="invalid_input", text=text)
         await self._send(delivery, answer)
 
     async def convict(self, key: RunKey, command: str, delivery: Delivery, reason: str) -> None:

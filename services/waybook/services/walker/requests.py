@@ -3,15 +3,18 @@
 import msgspec
 
 from waybook.agents.definition import AgentDefinition
-from waybook.agents.errors import DefinitionError
 from waybook.engine.inputs import Body, Cancel, Continue, Delivered, Exec, Move, Output, Retry, Signal, Start
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, SignalPayload, StartPayload
-from waybook.events.errors import InvalidInput
+from waybook.events.errors import InvalidInput, TerminalError
 from waybook.events.subjects import AGENT_TOKEN, RUN_TOKEN, CommandSubject, RunKey, check_token
 
 RELAY_VERBS = frozenset({"timer", "exec", "answer", "continue"})
 PEOPLE = frozenset({"gw", "cli"})
+
+MOST_ID = 200
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding bytes from outside may raise."""
 
 _command = msgspec.json.Decoder(Command)
 _start = msgspec.json.Decoder(StartPayload)
@@ -31,9 +34,9 @@ class MovePayload(msgspec.Struct, frozen=True):
 
 
 class TimerPayload(msgspec.Struct, frozen=True):
-    """Payload of the verbs `timer` and `retry`."""
+    """Payload of the verb `timer`: the timer that fired."""
 
-    timer: str | None = None
+    timer: str
 
 
 class CancelPayload(msgspec.Struct, frozen=True):
@@ -53,10 +56,13 @@ def read_command(delivery: Delivery) -> Command:
     """The command of a delivery. Raises InvalidInput for bytes that are not one."""
     try:
         command = _command.decode(delivery.payload)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise InvalidInput(f"the command cannot be read: {error}") from error
-    if not command.id or not (command.id.isascii() and command.id.isprintable()):
-        raise InvalidInput(f"command id {command.id!r} has to be printable ASCII, since it stands in a header")
+    if not 0 < len(command.id) <= MOST_ID or not (command.id.isascii() and command.id.isprintable()):
+        raise InvalidInput(
+            f"command id {command.id[:MOST_ID]!r} has to be 1 to {MOST_ID} characters of printable ASCII, since it "
+            "stands in a header"
+        )
     return command
 
 
@@ -87,7 +93,7 @@ async def read_request(
             body: Body = await _start_body(start, definition, objects)
         else:
             body = _other_body(subject.verb, command.payload, definition)
-    except (msgspec.DecodeError, UnicodeDecodeError, DefinitionError) as error:
+    except (*UNREADABLE, TerminalError) as error:
         raise InvalidInput(f"the payload of {subject.verb} cannot be used: {error}") from error
     person = subject.issuer in PEOPLE and subject.verb != "start"
     return Delivered(command, body, delivery.claim, delivery.received_at, person), start
@@ -121,7 +127,9 @@ def _other_body(verb: str, payload: msgspec.Raw, definition: AgentDefinition) ->
     if verb == "move":
         move = msgspec.json.decode(raw, type=MovePayload)
         return Move(move.to, dict(move.fields), move.reason)
-    if verb in ("retry", "timer"):
+    if verb == "retry":
+        return Retry()
+    if verb == "timer":
         return Retry(msgspec.json.decode(raw, type=TimerPayload).timer)
     if verb == "cancel":
         return Cancel(msgspec.json.decode(raw, type=CancelPayload).reason)

@@ -143,6 +143,11 @@ class Walker:
         """
         self._stopping.set()
 
+    @property
+    def stopping(self) -> bool:
+        """Whether it was asked to stop, or is ending because it broke."""
+        return self._stopping.is_set()
+
     async def _wind_down(self, pulls: Sequence[asyncio.Task[None]]) -> None:
         for task in pulls:
             if task.done() and not task.cancelled() and task.exception() is not None:
