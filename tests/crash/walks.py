@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -76,7 +76,9 @@ class Worker:
         await until(lambda: _state_of(self.pid) == "T", "the worker is stopped")
 
     def signal(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
+        """Sends it, when there is still somebody to get it."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     async def stop(self) -> int:
         """Ends it gracefully and returns its exit code."""
@@ -97,7 +99,7 @@ class Walk:
         self.wiring = wiring
         self.tenant = tenant
         self.key = RunKey(tenant, "inbox", "r1")
-        self.thread = RunKey(tenant, "@thread", "t1")
+        self.thread = RunKey(tenant, "@thread", "t-r1")
         self.folder = folder / tenant
         self.folder.mkdir()
         self._settings = WorkerSettings(
@@ -112,18 +114,17 @@ class Walk:
         self.workers.append(worker)
         return worker
 
-    async def start(self, command: str = "start-r1") -> None:
+    async def start(self) -> None:
         """Publishes the start."""
-        body = msgspec.Raw(msgspec.json.encode({"subject": "hello"}))
-        payload = StartPayload(event="MailReceived", body=body, content="c1", thread=self.thread.run, id="m1")
-        await self.publish("start", command, msgspec.json.encode(payload))
+        await self.start_of(self.key)
 
-    async def publish(self, verb: str, command: str, payload: bytes = b"null", *, issuer: str = "cli") -> None:
-        """Publishes a command for the run."""
-        one = Command(
-            id=f"{self.tenant}-{command}", verb=verb, issued_at=_now(), actor="t", payload=msgspec.Raw(payload)
-        )
-        subject = command_subject(self.key, verb, issuer=issuer)  # type: ignore[arg-type]
+    async def start_of(self, key: RunKey) -> None:
+        """Publishes the start of any run of this tenant."""
+        body = msgspec.Raw(msgspec.json.encode({"subject": "hello"}))
+        payload = StartPayload(event="MailReceived", body=body, content="c1", thread=f"t-{key.run}", id=key.run)
+        raw = msgspec.Raw(msgspec.json.encode(payload))
+        one = Command(id=f"start-{key}", verb="start", issued_at=_now(), actor="t", payload=raw)
+        subject = command_subject(key, "start", issuer="cli")
         await self.wiring.commands.publish(subject, msgspec.json.encode(one), command=one.id)
 
     async def history(self) -> list[Commit]:

@@ -24,6 +24,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from waybook.engine.definition import Definition
 from waybook.engine.inputs import Accepted, Continue, Delivered, Input, Nothing, Outcome, Refused
 from waybook.engine.run import Action, Run
 from waybook.events.engine import Claim
@@ -164,6 +165,26 @@ def is_suspect(run: Run | None, command: str) -> bool:
     if run is None:
         return False
     return any(a.command == command and a.status == "abandoned" and a.failures > 0 for a in run.actions.values())
+
+
+def is_last_chance(definition: Definition, run: Run | None, command: str, claim: Claim, here: Collection[str]) -> bool:
+    """Whether this delivery begins an attempt whose loss would convict its command.
+
+    Such an attempt is to run with nothing beside it in its process: when it kills that too, it alone is convicted,
+    and not all that happened to run beside it each time (rule 9). A first loss is no reason yet: a process that is
+    killed leaves many commands, and what runs one by one keeps everything else waiting.
+    """
+    if run is None:
+        return False
+    for action in run.open_actions():
+        lost = action.status == "running" and action.id not in here
+        if action.command != command or action.claim > claim or not (lost or action.status == "released"):
+            continue
+        step = definition.steps.get(action.step)
+        failures = run.failures.get(action.step, 0) + lost
+        if step is not None and failures + 1 == step.retry.max_failures and (lost or is_suspect(run, command)):
+            return True
+    return False
 
 
 def _not_yet(outcome: Outcome | None) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -75,7 +76,7 @@ class Gated(Agent):
 class Process:
     """A walker with its own gates and heartbeat, as in a process of its own."""
 
-    def __init__(self, office: "Office", name: str, slots: int) -> None:
+    def __init__(self, office: "Office", name: str, agent: type[Agent], options: dict[str, Any]) -> None:
         self.gates = Gates()
         self.alive = True
         self.heartbeat = MemoryHeartbeat(office.commands, office.clock, self._lost)
@@ -88,8 +89,8 @@ class Process:
             heartbeat=self.heartbeat,
             clock=office.clock,
         )
-        options = WalkerOptions(name=name, pull_s=0.02, strict=True, slots=slots)
-        self.walker = Walker([define(Gated)], ports, provides={Gates: self.gates}, options=options)
+        chosen = WalkerOptions(**{"name": name, "pull_s": 0.02, "strict": True, **options})
+        self.walker = Walker([define(agent)], ports, provides={Gates: self.gates}, options=chosen)
         self._running: asyncio.Task[None] | None = None
 
     def _lost(self) -> None:
@@ -124,14 +125,15 @@ class Office:
         self.objects = MemoryObjects()
         self.processes: list[Process] = []
 
-    async def process(self, name: str, slots: int = 64) -> Process:
+    async def process(self, name: str, agent: type[Agent] = Gated, **options: Any) -> Process:
+        """A walker of `agent`, whose token is that of KEY; `options` as in WalkerOptions."""
         await self.commands.ensure_consumers([CTL_ANY, NEW_ANY])
-        process = Process(self, name, slots)
+        process = Process(self, name, agent, options)
         self.processes.append(process)
         process.begin()
         return process
 
-    async def start(self, id: str = "k1") -> None:
+    async def start(self, id: str = "k1", key: RunKey = KEY) -> None:
         payload = StartPayload(event="Go", body=msgspec.Raw(b"{}"))
         command = Command(
             id=id,
@@ -140,21 +142,21 @@ class Office:
             actor="p",
             payload=msgspec.Raw(msgspec.json.encode(payload)),
         )
-        subject = command_subject(KEY, "start", issuer="cli")
+        subject = command_subject(key, "start", issuer="cli")
         await self.commands.publish(subject, msgspec.json.encode(command), command=id)
 
-    def events(self) -> list[EngineEvent]:
+    def events(self, key: RunKey = KEY) -> list[EngineEvent]:
         codec = Codec()
-        mine = [r for r in self.state.records if r.subject == state_subject(KEY)]
+        mine = [r for r in self.state.records if r.subject == state_subject(key)]
         return [event for record in mine for event in codec.decode(record.payload).events]
 
     def types(self) -> list[str]:
         return [type(event).__name__ for event in self.events()]
 
-    def run(self) -> Run | None:
+    def run(self, key: RunKey = KEY) -> Run | None:
         codec = Codec()
-        mine = [r for r in self.state.records if r.subject == state_subject(KEY)]
-        return fold_all(None, [(codec.decode(r.payload), r.sequence, "") for r in mine], key=KEY)
+        mine = [r for r in self.state.records if r.subject == state_subject(key)]
+        return fold_all(None, [(codec.decode(r.payload), r.sequence, "") for r in mine], key=key)
 
     async def lapse(self) -> None:
         """A lease's time passes; who beats in time keeps what it holds."""

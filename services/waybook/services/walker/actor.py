@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -33,6 +32,7 @@ from waybook.engine.lease import (
     Silent,
     give_back,
     is_expired,
+    is_last_chance,
     questions,
     reconcile,
     settle,
@@ -45,11 +45,11 @@ from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
 from waybook.services.walker.correspondence import Item
 from waybook.services.walker.lifecycle import Committed
+from waybook.services.walker.mailbox import Mailbox
 from waybook.services.walker.office import Office
 
 log = logging.getLogger(__name__)
 
-MERGE_LIMIT_BYTES = 200 * 1024
 PERSON_TRIES = 8
 LOOK_S = 2.0
 """How often a run is read while a lease of it is broken: another process may have taken it over."""
@@ -68,7 +68,7 @@ class RunActor:
         self.key = key
         self._definition = definition
         self._office = office
-        self._waiting: deque[Item] = deque()
+        self._waiting = Mailbox()
         self._run: Run | None = None
         self._known: Literal["never read", "stale", "read"] = "never read"
         self._working = False
@@ -76,18 +76,24 @@ class RunActor:
         # Bodies by action: one that has ended stays until its result is decided, as None.
         self._tasks: dict[str, asyncio.Task[None] | None] = {}
         self._postponed: dict[str, tuple[asyncio.TimerHandle, Item]] = {}
+        self._apart = 0  # commands that wait for their turn to run alone in this process
         self._look_due = False
         self._looking: asyncio.TimerHandle | None = None
         self._stopping = False
 
     @property
     def busy(self) -> bool:
-        return self._working or bool(self._waiting or self._tasks or self.holds or self._postponed)
+        return self._working or bool(self._waiting or self._tasks or self.holds or self._postponed or self._apart)
 
     def submit(self, item: Item) -> None:
         """Puts an input before the run; it is decided with everything else that waits."""
-        self._waiting.append(item)
+        self._waiting.put(item)
         self._nudge()
+
+    def submit_alone(self, item: Item) -> None:
+        """The turn of a command that was set apart has come."""
+        self._apart -= 1
+        self.submit(msgspec.structs.replace(item, alone=True))
 
     def _nudge(self) -> None:
         if not self._working and (self._waiting or self._look_due or self._to_release()):
@@ -99,7 +105,7 @@ class RunActor:
         try:
             while True:
                 if self._waiting:
-                    batch = self._take()
+                    batch = [self._renewal(item) for item in self._waiting.take()]
                     await self._decide(batch)
                 elif self._look_due:
                     await self._look()
@@ -117,20 +123,11 @@ class RunActor:
             self._cancel_timers()
             self._office.idle(self)
 
-    def _take(self) -> list[Item]:
-        """What waits, in order of arrival, as far as it fits into one commit."""
-        batch = [self._renewal(self._waiting.popleft())]
-        size = _size(batch[0].input)
-        while self._waiting and size + _size(self._waiting[0].input) <= MERGE_LIMIT_BYTES:
-            size += _size(self._waiting[0].input)
-            batch.append(self._renewal(self._waiting.popleft()))
-        return batch
-
     def _renewal(self, item: Item) -> Item:
         """A second delivery of a command that this process still walks renews its claim (rule 5)."""
         if isinstance(item.input, Delivered) and item.delivery is not None and item.input.command.id in self.holds:
             held = self.holds[item.input.command.id].claim
-            return Item(msgspec.structs.replace(item.input, held=held), item.delivery, item.start)
+            return msgspec.structs.replace(item, input=msgspec.structs.replace(item.input, held=held))
         return item
 
     # --- deciding
@@ -139,6 +136,10 @@ class RunActor:
         """Decides until it is stored, or until nothing of the batch is left to decide."""
         while batch := self._unexpired(batch):
             try:
+                if self._known == "stale" or (self._known == "never read" and not isinstance(_body(batch[0]), Start)):
+                    await self._read()
+                if not (batch := self._without_suspects(batch)):
+                    return
                 committed = await self._attempt(batch)
             except AppendConflict:
                 self._known = "stale"
@@ -167,10 +168,23 @@ class RunActor:
             kept.append(item)
         return kept
 
+    def _without_suspects(self, batch: list[Item]) -> list[Item]:
+        """Sets commands apart that have to run alone in this process (rule 9)."""
+        kept = []
+        for item in batch:
+            if item.delivery is None or item.alone or not self._is_last_chance(item, item.delivery):
+                kept.append(item)
+                continue
+            log.warning("a command will run alone", extra={"action": "command_set_apart", **_of(item)})
+            self._apart += 1
+            self._office.set_apart(self, item)
+        return kept
+
+    def _is_last_chance(self, item: Item, delivery: Delivery) -> bool:
+        return is_last_chance(self._definition.engine, self._run, _command(item), delivery.claim, self._tasks)
+
     async def _attempt(self, batch: list[Item]) -> Committed | None:
         """One decision and its append; None when it appended nothing and the run turned out to be stale."""
-        if self._known == "stale" or (self._known == "never read" and not isinstance(_body(batch[0]), Start)):
-            await self._read()
         inputs = [item.input for item in batch]
         committed = await self._office.lifecycle.commit(
             self._definition.engine,
@@ -268,7 +282,7 @@ class RunActor:
     async def _execute(self, run: Run, action: Action) -> None:
         """Runs a body and goes on with its result in the same task, which nobody may cancel from then on."""
         result = await self._office.executor.run(self._definition, run, action)
-        self._waiting.append(Item(result))
+        self._waiting.put(Item(result))
         if action.id in self._tasks:
             self._tasks[action.id] = None
         if not self._working:
@@ -352,7 +366,8 @@ class RunActor:
     # --- waiting, looking
 
     def _postpone(self, item: Item, delivery: Delivery, delay_s: float) -> None:
-        """Decided again later, on a freshly read run; its lease is kept."""
+        """Decided again later, on a freshly read run; its lease is kept, its slot is not."""
+        self._office.free_slot(delivery)
         handle = asyncio.get_running_loop().call_later(delay_s, self._resubmit, delivery.ack_subject)
         self._postponed[delivery.ack_subject] = (handle, item)
 
@@ -398,10 +413,9 @@ class RunActor:
         self._tasks.clear()
         for task in tasks:
             _cancel(task)
-        items = (*batch, *self._waiting, *self._cancel_timers())
+        items = (*batch, *self._waiting.empty(), *self._cancel_timers())
         for delivery in (*(i.delivery for i in items if i.delivery is not None), *self.holds.values()):
             self._office.forget(delivery)
-        self._waiting.clear()
         self.holds.clear()
         self._look_due = False
         self._office.drop(self)
@@ -471,12 +485,3 @@ def _command(item: Item) -> str:
 
 def _of(item: Item) -> dict[str, object]:
     return {"command": _command(item), "subject": item.delivery.subject if item.delivery is not None else None}
-
-
-def _size(one: Input) -> int:
-    """Bytes that an input adds to a commit, roughly: its payloads and the engine's own events."""
-    if isinstance(one, Completed):
-        return 2048 + sum(len(bytes(o.payload)) for o in one.outputs)
-    if isinstance(one, Delivered) and isinstance(one.body, Start):
-        return 2048 + len(bytes(one.body.output.payload))
-    return 2048

@@ -24,11 +24,12 @@ _INBOX = re.compile(r"_INBOX[^\s.*>]*(?:\.[^\s.*>]+)+")
 
 
 class Item(msgspec.Struct, frozen=True):
-    """An input waiting for a run, with the delivery that brought it."""
+    """An input waiting for a run, with the delivery that brought it. `alone`: nothing else runs in this process now."""
 
     input: Input
     delivery: Delivery | None = None
     start: StartPayload | None = None
+    alone: bool = False
 
 
 class Correspondence:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -112,6 +113,9 @@ class Walker:
         self._origin: dict[int, str] = {}
         self._freed = asyncio.Event()
         self._outages: dict[object, PortError] = {}
+        self._apart: deque[tuple[RunActor, Item]] = deque()
+        self._alone = False
+        self._late: list[Delivery] = []  # came from a pull that was under way when a command was set apart
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # --- taking commands
@@ -129,6 +133,7 @@ class Walker:
             await asyncio.wait([*pulls, stopped], return_when=asyncio.FIRST_COMPLETED)
             await self._wind_down(pulls)
         finally:
+            self._stopping.set()
             for task in (*pulls, stopped, *self._tasks):
                 task.cancel()
             await asyncio.gather(*pulls, stopped, *self._tasks, return_exceptions=True)
@@ -157,6 +162,8 @@ class Walker:
         self._stopping.set()
         await self._release(everything=False)
         await asyncio.gather(*pulls)
+        for delivery in self._unbegun():
+            await self.hand_back(delivery)
         if not await self._quiet(self._options.stop_s / 2):
             await self._release(everything=True)
             if not await self._quiet(self._options.stop_s / 2):
@@ -164,6 +171,13 @@ class Walker:
                 return
         for actor in list(self._actors.values()):
             await actor.give_back()
+
+    def _unbegun(self) -> list[Delivery]:
+        """Deliveries that wait for commands that run alone, and those of the latter that had no turn."""
+        apart = [item.delivery for _, item in self._apart if item.delivery is not None]
+        late, self._late = self._late, []
+        self._apart.clear()
+        return [*apart, *late]
 
     async def _release(self, *, everything: bool) -> None:
         for actor in list(self._actors.values()):
@@ -181,7 +195,7 @@ class Walker:
             if 0 < slots - self._taken[consumer] < slots // 4:
                 await asyncio.sleep(COALESCE_S)
             free = slots - self._taken[consumer]
-            if free <= 0 or self.problem is not None:
+            if free <= 0 or self.problem is not None or self._apart or self._alone:
                 self._freed.clear()
                 await _first(self._freed.wait(), self._stopping.wait(), timeout=PROBE_S)
                 await self._probe(consumer)
@@ -195,7 +209,10 @@ class Walker:
                 self._taken[consumer] += 1
                 self._origin[id(delivery)] = consumer
                 self._ports.heartbeat.hold(delivery.ack_subject, self._ports.clock.now() + DECIDE_MS)
-                self.spawn(self._receive(delivery))
+                if self._apart or self._alone:
+                    self._late.append(delivery)
+                else:
+                    self.spawn(self._receive(delivery))
             await asyncio.sleep(0)
 
     async def _probe(self, consumer: str) -> None:
@@ -286,8 +303,12 @@ class Walker:
         return self._ports.heartbeat.is_broken(delivery.ack_subject)
 
     def forget(self, delivery: Delivery) -> None:
-        """Frees the delivery's slot without a word to the server."""
+        """Lets a delivery go without a word to the server."""
         self._ports.heartbeat.drop(delivery.ack_subject)
+        self.free_slot(delivery)
+
+    def free_slot(self, delivery: Delivery) -> None:
+        """Another command may be taken in the place of this one, which may still be held."""
         consumer = self._origin.pop(id(delivery), None)
         if consumer is not None:
             self._taken[consumer] -= 1
@@ -303,6 +324,24 @@ class Walker:
         if not self.is_broken(delivery):
             await delivery.nak()
         self.forget(delivery)
+
+    # --- commands that run alone
+
+    def set_apart(self, actor: RunActor, item: Item) -> None:
+        """Takes a command whose next loss would convict it; it is decided when nothing else runs here."""
+        self._apart.append((actor, item))
+
+    def _give_turn(self) -> None:
+        """Nothing runs: the next command that was set apart has its turn, or commands are taken again."""
+        self._alone = bool(self._apart)
+        if self._apart:
+            actor, item = self._apart.popleft()
+            actor.submit_alone(item)
+            return
+        late, self._late = self._late, []
+        for delivery in late:
+            self.spawn(self._receive(delivery))
+        self._freed.set()
 
     # --- health
 
@@ -337,6 +376,8 @@ class Walker:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        if not self._tasks and (self._apart or self._alone) and not self._stopping.is_set():
+            self._give_turn()
         if not task.cancelled() and task.exception() is not None:
             log.error("a run actor broke", exc_info=task.exception(), extra={"action": "actor_broke"})
             if self._options.strict:
@@ -352,6 +393,10 @@ class Walker:
         """Lets a broken actor go: no word to the server about its deliveries, which lapse and come again."""
         if self._actors.get(actor.key) is actor:
             del self._actors[actor.key]
+        for _, item in [one for one in self._apart if one[0] is actor]:
+            assert item.delivery is not None
+            self.forget(item.delivery)
+        self._apart = deque(one for one in self._apart if one[0] is not actor)
 
     def claims_lost(self) -> None:
         """Called after a pause longer than the lease, from any thread."""

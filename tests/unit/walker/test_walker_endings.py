@@ -1,0 +1,237 @@
+"""Walkers that stop, bodies that end in odd ways, ports that fail, and commands that kill what runs beside them."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.unit.walker.office import KEY, Done, Gates, Go, Half, Office, Process, until
+
+from waybook.agents import Agent, step
+from waybook.engine.ports import StreamFull
+from waybook.events.engine import ActionReleased, StepBegan, StepFailed
+from waybook.events.subjects import RunKey
+
+STARTED = threading.Event()
+MAY_END = threading.Event()
+NEIGHBOURS = tuple(RunKey("t", "gated", f"r{number}") for number in range(3))
+
+
+class CancelsItself(Agent):
+    """Something that its body waits for is cancelled."""
+
+    name = "gated"
+
+    @step
+    async def first(self, go: Go) -> Done:
+        other = asyncio.create_task(asyncio.sleep(10))
+        asyncio.get_running_loop().call_soon(other.cancel)
+        await other
+        return Done()
+
+
+class InAThread(Agent):
+    """A plain function, which nobody can cancel."""
+
+    name = "gated"
+
+    @step
+    def first(self, go: Go) -> Half:
+        STARTED.set()
+        MAY_END.wait(10)
+        return Half()
+
+    @step
+    async def second(self, half: Half, gates: Gates) -> Done:
+        await gates.at("second")
+        return Done()
+
+
+class Verbose(Agent):
+    """Fails with a text that no commit takes."""
+
+    name = "gated"
+
+    @step
+    async def first(self, go: Go) -> Done:
+        raise ValueError("x" * 300_000)
+
+
+class Slow(Agent):
+    """A step that may take longer than a lease is renewed for a decision."""
+
+    name = "gated"
+
+    @step(deadline_s=7200.0)
+    async def first(self, go: Go, gates: Gates) -> Done:
+        await gates.at("first")
+        return Done()
+
+    @step(deadline_s=1.0)
+    async def beside(self, go: Go) -> Half:
+        return Half()
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[Office]:
+    made = Office()
+    STARTED.clear()
+    MAY_END.clear()
+    yield made
+    MAY_END.set()
+    await made.close()
+
+
+async def test_a_body_that_meets_a_cancelled_task_has_failed(office: Office) -> None:
+    await office.process("one", CancelsItself)
+    await office.start()
+    await until(lambda: not office.commands.waiting)
+    [failed] = [e for e in office.events() if isinstance(e, StepFailed)]
+    assert failed.error.type == "CancelledError"
+
+
+async def test_a_text_that_no_commit_takes_is_cut(office: Office) -> None:
+    await office.process("one", Verbose)
+    await office.start()
+    await until(lambda: not office.commands.waiting)
+    [failed] = [e for e in office.events() if isinstance(e, StepFailed)]
+    assert 100 < len(failed.error.text) < 10_000
+
+
+async def test_a_stop_waits_for_a_function_in_a_thread_and_gives_the_next_step_away(office: Office) -> None:
+    one = await office.process("one", InAThread)
+    await office.start()
+    await until(STARTED.is_set)
+    stopping = asyncio.create_task(one.stop())
+    await asyncio.sleep(0.05)
+    assert not stopping.done()
+    MAY_END.set()
+    await stopping
+    assert office.types().count("StepCompleted") == 1
+    assert [e.action for e in office.events() if isinstance(e, ActionReleased)] == ["2.2"]
+    two = await office.process("two", InAThread)
+    two.gates.open("second")
+    await until(lambda: not office.commands.waiting)
+    assert "ActionAbandoned" not in office.types()
+
+
+async def test_a_stop_does_not_wait_for_ever(office: Office) -> None:
+    one = await office.process("one", InAThread, stop_s=0.2)
+    await office.start()
+    await until(STARTED.is_set)
+    await asyncio.wait_for(one.stop(), 3.0)
+    assert [type(e) for e in office.events()][-1] is ActionReleased
+
+
+async def test_a_stop_without_a_server_ends_and_leaves_the_leases_to_lapse(office: Office) -> None:
+    one = await office.process("one", stop_s=0.2)
+    await office.start()
+    await until(lambda: one.gates.entered == ["first"])
+    office.state.faults.away()
+    await asyncio.wait_for(one.stop(), 3.0)
+    office.state.faults.back()
+    assert list(office.commands.waiting) == [1]
+
+
+async def test_what_is_taken_while_a_walker_stops_is_given_back_at_once(office: Office) -> None:
+    one = await office.process("one")
+    office.state.faults.away()
+    await office.start()
+    await until(lambda: one.walker.problem is not None or one.heartbeat.held == 1)
+    await one.walker.stop()
+    office.state.faults.back()
+    await one.stop()
+    two = await office.process("two")
+    await until(lambda: two.gates.entered == ["first"])
+    assert "ActionAbandoned" not in office.types()
+
+
+async def test_a_full_stream_is_no_failure_and_no_health(office: Office) -> None:
+    one = await office.process("one")
+    office.state.faults.fail(*(StreamFull("full") for _ in range(8)))
+    await office.start()
+    await until(lambda: one.walker.problem is not None)
+    await asyncio.sleep(0.7)
+    assert isinstance(one.walker.problem, StreamFull)
+    await until(lambda: one.gates.entered == ["first"])
+    assert one.walker.problem is None
+    assert "StepFailed" not in office.types()
+
+
+async def test_a_short_step_does_not_shorten_the_lease_of_a_long_one_beside_it(office: Office) -> None:
+    one = await office.process("one", Slow)
+    await office.start()
+    await until(lambda: office.types().count("StepCompleted") == 1)
+    for _ in range(40):
+        await office.lapse()
+    await asyncio.sleep(0.05)
+    assert one.heartbeat.held == 1
+    assert office.types().count("StepBegan") == 2
+    one.gates.open("first")
+    await until(lambda: not office.commands.waiting)
+
+
+async def start_all(office: Office) -> None:
+    for key in NEIGHBOURS:
+        await office.start(f"start-{key.run}", key)
+
+
+async def killed_with_all_in_flight(office: Office, name: str) -> None:
+    process = await office.process(name)
+    await until(lambda: len(process.gates.entered) == len(NEIGHBOURS))
+    await process.kill()
+    await office.lapse()
+
+
+async def test_after_a_first_death_everything_runs_side_by_side_again(office: Office) -> None:
+    await start_all(office)
+    await killed_with_all_in_flight(office, "one")
+    two = await office.process("two")
+    await until(lambda: len(two.gates.entered) == len(NEIGHBOURS))
+
+
+async def test_a_command_whose_next_loss_would_convict_it_runs_alone(office: Office) -> None:
+    """Rule 9: a process that dies a third time takes one command with it, not all that were in flight."""
+    await start_all(office)
+    await killed_with_all_in_flight(office, "one")
+    await killed_with_all_in_flight(office, "two")
+    three = await office.process("three")
+    await until(lambda: len(three.gates.entered) == 1)
+    await asyncio.sleep(0.05)
+    assert three.gates.entered == ["first"], "another runs beside it"
+    await three.kill()
+    await office.lapse()
+    four = await office.process("four")
+    four.gates.open("first", "second")
+    await until(lambda: not office.commands.waiting)
+    outcomes = sorted(str(run.outcome) for key in NEIGHBOURS if (run := office.run(key)) is not None)
+    assert outcomes == ["None", "completed", "completed"]
+    assert len(office.notes.buried) == 1
+
+
+async def test_commands_that_wait_to_run_alone_are_given_back_at_a_stop(office: Office) -> None:
+    await start_all(office)
+    await killed_with_all_in_flight(office, "one")
+    await killed_with_all_in_flight(office, "two")
+    three = await office.process("three")
+    await until(lambda: len(three.gates.entered) == 1)
+    await three.stop()
+    four = await office.process("four")
+    four.gates.open("first", "second")
+    await until(lambda: not office.commands.waiting)
+    assert all((run := office.run(key)) is not None and run.outcome == "completed" for key in NEIGHBOURS)
+
+
+async def test_after_those_that_run_alone_commands_are_taken_again(office: Office) -> None:
+    await start_all(office)
+    await killed_with_all_in_flight(office, "one")
+    await killed_with_all_in_flight(office, "two")
+    three: Process = await office.process("three")
+    await until(lambda: len(three.gates.entered) == 1)
+    await office.start("start-other", KEY)
+    await asyncio.sleep(0.05)
+    assert office.run() is None
+    three.gates.open("first", "second")
+    await until(lambda: not office.commands.waiting)
+    began = [e for e in office.events() if isinstance(e, StepBegan)]
+    assert [e.attempt for e in began] == [1, 1]
