@@ -14,6 +14,7 @@ from bench.bare import bare_messages_s
 from bench.fold import measure as measure_fold
 from bench.walk import Field, WalkResult, field
 from waybook.adapters.embedded import NatsServer, Postgres
+from waybook.services.bootstrap.runtime import settle_memory
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.projector.child import projector_child
 from waybook.testing.servers import reachable_folder
@@ -69,6 +70,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["sync_always", "default_sync"])
     options = parser.parse_args()
     results: dict[str, Any] = {"messages": options.messages, "side_by_side": options.side_by_side}
+    settle_memory()
     for name, sync_always in (("sync_always", True), ("default_sync", False)):
         if options.only in (None, name):
             results[name] = _run(measure(sync_always, options))

@@ -17,6 +17,7 @@ from waybook.inbox.intake.sources import Item, Skipped, read_sources
 from waybook.services.bootstrap.installation import looked_at, owned, projecting, walking
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.main_job import Report, run_mails
+from waybook.services.bootstrap.runtime import settle_memory
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.intake.starts import Starts, Submission
 
@@ -63,6 +64,7 @@ def run(paths: Paths, data_dir: DataDir = None, as_json: Json = False) -> None:
     The servers are started for the duration, unless WAYBOOK_NATS_URL and WAYBOOK_DATABASE_URL name real ones.
     """
     check_paths(paths)
+    settle_memory()
     with Bar() as bar:
         report = run_async(run_mails(Settings.load(), read_sources(paths), bar, data_dir))
     print_json(report) if as_json else _print_report(report)
@@ -136,6 +138,7 @@ async def _ingest(
 
 def up(data_dir: DataDir = None) -> None:
     """Run everything until Ctrl-C: servers, walker, projector."""
+    settle_memory()
     run_async(_up(Settings.load(), data_dir))
 
 

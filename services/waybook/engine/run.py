@@ -178,9 +178,26 @@ class Run(msgspec.Struct, kw_only=True):
 
     def copy(self) -> "Run":
         """A run that shares nothing mutable with this one but the lists in `visible`, which are replaced, not changed."""
+        # Written out: this runs once for every commit.
         new = copy.copy(self)
-        for name in _CONTAINERS:
-            setattr(new, name, getattr(self, name).copy())
+        new.log = self.log.copy()
+        new.visible = self.visible.copy()
+        new.actions = self.actions.copy()
+        new.executions = self.executions.copy()
+        new.open = self.open.copy()
+        new.applied = self.applied.copy()
+        new.fields = self.fields.copy()
+        new.path = self.path.copy()
+        new.failures = self.failures.copy()
+        new.unhandled = self.unhandled.copy()
+        new.timers = self.timers.copy()
+        new.resolved = self.resolved.copy()
+        new.retries = self.retries.copy()
+        new.offers = self.offers.copy()
+        new.approvals = self.approvals.copy()
+        new.operations = self.operations.copy()
+        new.answered = self.answered.copy()
+        new.convicted = self.convicted.copy()
         return new
 
     def open_actions(self) -> list[Action]:
@@ -193,12 +210,6 @@ class Run(msgspec.Struct, kw_only=True):
             if published.name == name:
                 return published
         raise KeyError(name)
-
-
-_CONTAINERS = (
-    "log", "visible", "actions", "executions", "open", "applied", "fields", "failures", "path", "unhandled",
-    "timers", "resolved", "retries", "offers", "approvals", "operations", "answered", "convicted",
-)  # fmt: skip
 
 
 def execution_key(walk: int, step: str, trigger: str) -> str:

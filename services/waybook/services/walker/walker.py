@@ -251,7 +251,7 @@ class Walker:
                 await self._refuse_agent(delivery, subject.key, command)
                 return
             request, start = await read_request(delivery, subject, command, definition, self._ports.objects)
-            if start is not None and start.thread is not None:
+            if start is not None and start.thread is not None and start.thread != subject.key.run:
                 await self._join_thread(subject.key, start)
         except InvalidInput as error:
             await self.correspondence.reject(delivery, error)
@@ -273,7 +273,10 @@ class Walker:
         await self.finish(delivery)
 
     async def _join_thread(self, key: RunKey, start: StartPayload) -> None:
-        """A run belongs to its thread before it begins, so that a send can see newer mail (R X.1)."""
+        """A run belongs to its thread before it begins, so that a send can see newer mail (R X.1).
+
+        The message that a thread goes by has the thread's token as its run id: it is a member without a word.
+        """
         assert start.thread is not None
         thread = RunKey(key.tenant, "@thread", check_token("thread", start.thread, RUN_TOKEN))
         await self.lifecycle.record(thread, ThreadJoined(agent=key.agent, run=key.run, message=start.id))
