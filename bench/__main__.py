@@ -14,6 +14,8 @@ from bench.bare import bare_messages_s
 from bench.fold import measure as measure_fold
 from bench.walk import Field, WalkResult, field
 from waybook.adapters.embedded import NatsServer, Postgres
+from waybook.adapters.nats.command_queue import STREAM as COMMANDS
+from waybook.events.subjects import state_stream
 from waybook.services.bootstrap.runtime import settle_memory
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.projector.child import projector_child
@@ -31,6 +33,7 @@ async def measure(sync_always: bool, options: argparse.Namespace) -> dict[str, A
     try:
         await asyncio.gather(nats.start(), postgres.start())
         await ensure_topology(nats.url)
+        nats.stage_batches_in_memory((state_stream(), COMMANDS))
         async with projector_child(nats.url, postgres.url):
             async with field(nats.url, postgres.url, slots=options.side_by_side) as waybook:
                 return await _rounds(waybook, nats.url, sync_always, options)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from waybook.adapters.embedded import programs
+from waybook.adapters.embedded import batch_staging, programs
 from waybook.adapters.embedded.errors import AddressTaken, DataDirectoryUnusable, ServerStartFailed, ServerUnreachable
 from waybook.adapters.embedded.free_port import free_port, is_free
 from waybook.adapters.embedded.monitoring import read_monitor
@@ -79,7 +79,18 @@ class NatsServer(EmbeddedServer):
         except OSError as error:
             raise DataDirectoryUnusable(f"{self.folder} cannot be used for nats-server: {error.strerror}") from error
 
+    def stage_batches_in_memory(self, streams: tuple[str, ...]) -> None:
+        """Spares the disk the scratch files of atomic batches, until the next start (`batch_staging`)."""
+        batch_staging.stage_in_memory(self.folder, streams)
+
+    async def stop(self) -> None:
+        """An orderly shutdown; SIGKILL when it takes too long."""
+        await super().stop()
+        if not self.alive:
+            batch_staging.forget(self.folder)
+
     async def _launch(self) -> None:
+        batch_staging.forget(self.folder)
         for attempt in range(_TRIES):
             ports = self._choose_ports(first=attempt == 0)
             try:

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from waybook.adapters.embedded import Addresses, Servers, servers_for_reading
+from waybook.adapters.nats.command_queue import STREAM as COMMANDS
 from waybook.agents.definition import AgentDefinition
 from waybook.engine.ports import PortMisconfigured
+from waybook.events.subjects import state_stream
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import Wiring, walker_ports, wired
@@ -41,9 +43,12 @@ async def owned(settings: Settings, role: str, data_dir: Path | None = None) -> 
     Raises DataDirectoryInUse, ServerStartFailed and the like (`waybook.adapters.embedded`), PortError,
     PortMisconfigured.
     """
-    async with Servers(settings.directory(data_dir), role, settings.given) as addresses:
+    servers = Servers(settings.directory(data_dir), role, settings.given)
+    async with servers as addresses:
         ack_wait_ms = round(settings.ack_wait_s * 1000)
         await ensure_topology(addresses.nats_url, monitor_url=addresses.nats_monitor_url, ack_wait_ms=ack_wait_ms)
+        if servers.nats is not None:
+            servers.nats.stage_batches_in_memory((state_stream(), COMMANDS))
         async with wired(addresses.nats_url, name=f"waybook-{role}", ack_wait_s=settings.ack_wait_s) as wiring:
             yield Installation(settings, addresses, wiring, settings.nats_url is None)
 
