@@ -42,7 +42,12 @@ def cases() -> dict[str, Fault]:
     return found
 
 
-CASES = cases()
+def mail_cases() -> dict[str, Fault]:
+    """Those at the ports, for the built-in agent, whose bodies know nothing of this."""
+    return {f"mail-{name}": fault for name, fault in cases().items() if not fault.boundary.startswith("step.")}
+
+
+CASES = cases() | mail_cases()
 
 
 class Outcome(msgspec.Struct):
@@ -58,8 +63,10 @@ class Outcome(msgspec.Struct):
     walk: Walk
 
 
-async def die(fault: Fault, walk: Walk) -> Outcome:
+async def die(fault: Fault, mail: bool, walk: Walk) -> Outcome:
     """One worker dies of the fault, a second finishes."""
+    if mail:
+        walk.of_a_mail()
     await walk.start()
     first = walk.worker(fault)
     exit_code = await first.ended()
@@ -74,7 +81,7 @@ async def die(fault: Fault, walk: Walk) -> Outcome:
 @pytest.fixture(scope="module")
 def outcomes(nats_server: NatsUnderTest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome | Exception]:
     """All cases, run side by side."""
-    cases = {name: partial(die, fault) for name, fault in CASES.items()}
+    cases = {name: partial(die, fault, name.startswith("mail-")) for name, fault in CASES.items()}
     return asyncio.run(side_by_side(nats_server, tmp_path_factory.mktemp("killed"), cases))
 
 

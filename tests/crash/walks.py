@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 from tests.crash import forking
-from tests.crash.five_steps import FIVE_STEPS_TABLE, STEPS
+from tests.crash.five_steps import STEPS
 from tests.crash.worker import Fault, WorkerSettings, consumers, work
 
 from waybook.adapters.nats.connection import Connection
@@ -19,6 +19,8 @@ from waybook.events.command import Command, StartPayload
 from waybook.events.commit import Commit
 from waybook.events.engine import StepBegan, ThreadJoined, Transitioned
 from waybook.events.subjects import RunKey, command_subject
+from waybook.inbox.starting import MailStart, mail_start
+from waybook.inbox.table import TABLE
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import Wiring, wired
 from waybook.testing.history import completed, events_of, illegalities, read_history
@@ -27,6 +29,14 @@ from waybook.testing.servers import NatsUnderTest, clear_streams
 ACK_WAIT_S = 1.0
 DEADLINE_S = 30.0
 SIDE_BY_SIDE = 40
+MAIL = b"""From: Ada Customer <ada@customer.example>
+To: Support <support@shop.example>
+Subject: Where is my invoice?
+Message-ID: <question@customer.example>
+Date: Mon, 02 Mar 2026 10:00:00 +0000
+
+Hello, could you please send me invoice 4711 again? Kind regards, Ada
+"""
 STATES = ("received", "security_check", "classifying", "drafting", "draft_ready")
 
 
@@ -107,6 +117,15 @@ class Walk:
             gates=self.folder, ack_wait_s=ACK_WAIT_S,
         )  # fmt: skip
         self.workers: list[Worker] = []
+        self._mail: MailStart | None = None
+
+    def of_a_mail(self) -> None:
+        """The built-in agent walks a real mail, instead of the agent that does nothing."""
+        self._mail = mail_start(MAIL, tenant=self.tenant, mailbox="inbox", received_at=_now())
+        assert self._mail.payload.thread is not None
+        self.key = self._mail.key
+        self.thread = RunKey(self.tenant, "@thread", self._mail.payload.thread)
+        self._settings = msgspec.structs.replace(self._settings, real=True)
 
     def worker(self, fault: Fault | None = None) -> Worker:
         """A new process that walks this tenant's runs."""
@@ -116,12 +135,13 @@ class Walk:
 
     async def start(self) -> None:
         """Publishes the start."""
-        await self.start_of(self.key)
+        await self.start_of(self.key, self._mail.payload if self._mail is not None else None)
 
-    async def start_of(self, key: RunKey) -> None:
+    async def start_of(self, key: RunKey, payload: StartPayload | None = None) -> None:
         """Publishes the start of any run of this tenant."""
-        body = msgspec.Raw(msgspec.json.encode({"subject": "hello"}))
-        payload = StartPayload(event="MailReceived", body=body, content="c1", thread=f"t-{key.run}", id=key.run)
+        if payload is None:
+            body = msgspec.Raw(msgspec.json.encode({"subject": "hello"}))
+            payload = StartPayload(event="MailReceived", body=body, content="c1", thread=f"t-{key.run}", id=key.run)
         raw = msgspec.Raw(msgspec.json.encode(payload))
         one = Command(id=f"start-{key}", verb="start", issued_at=_now(), actor="t", payload=raw)
         subject = command_subject(key, "start", issuer="cli")
@@ -208,7 +228,7 @@ class Case(Protocol[T_co]):
 
 def assert_walked_once(walk: Walk, history: Sequence[Commit]) -> None:
     """The walk stands complete and legal in its history, and no completed execution ran again."""
-    assert illegalities(FIVE_STEPS_TABLE, history) == []
+    assert illegalities(TABLE, history) == []
     assert [c.split(":")[1] for c in completed(history)] == list(STEPS)
     moved = [e for _, e in events_of(history) if isinstance(e, Transitioned)]
     assert (moved[0].from_state, *(e.to_state for e in moved)) == STATES

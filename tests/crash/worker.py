@@ -6,13 +6,15 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from tests.crash.five_steps import FiveSteps, Journal
 
 from waybook.agents.definition import define
 from waybook.engine.ports import ConsumerSpec
+from waybook.services.bootstrap.mail_agent import mail_agent
+from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.wiring import walker_ports, wired
 from waybook.services.walker.walker import Walker, WalkerOptions
 from waybook.testing.faults import Action, Boundary, Faults, faulty_ports, kill, pause
@@ -21,6 +23,7 @@ Deed: TypeAlias = Literal["kill", "pause"]
 DEEDS: Mapping[Deed, Action] = {"kill": kill, "pause": pause}
 
 FIVE_STEPS = define(FiveSteps)
+INBOX, INBOX_PROVIDES = mail_agent(Settings())
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -43,6 +46,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ack_wait_s: float = 1.0
     log: Path | None = None
     slots: int = 64
+    real: bool = False
+    """Whether the built-in agent walks, instead of the one that does nothing."""
 
 
 def consumers(tenant: str) -> tuple[ConsumerSpec, ConsumerSpec]:
@@ -75,7 +80,9 @@ async def _work(settings: WorkerSettings) -> int:
             wiring, settings.url, ack_wait_s=settings.ack_wait_s, exclusive=False, consumers=(ctl, new),
             on_lost=lambda: walker.claims_lost(),
         ) as ports:  # fmt: skip
-            walker = Walker([FIVE_STEPS], faulty_ports(ports, faults), provides={Journal: journal}, options=options)
+            agent = INBOX if settings.real else FIVE_STEPS
+            provides: dict[type, Any] = INBOX_PROVIDES if settings.real else {Journal: journal}
+            walker = Walker([agent], faulty_ports(ports, faults), provides=provides, options=options)
             stopping = asyncio.Event()
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
             running = asyncio.create_task(walker.run())
