@@ -6,48 +6,18 @@ from functools import partial
 
 import msgspec
 import pytest
-from tests.crash.five_steps import STEPS
+from tests.crash.boundaries import boundaries
 from tests.crash.walks import Line, Walk, assert_walked_once, side_by_side
 from tests.crash.worker import Fault
 
 from waybook.events.commit import Commit
-from waybook.testing.faults import Boundary
 from waybook.testing.history import completed
 from waybook.testing.servers import NatsUnderTest
 
-COMMITS = 6
-
-
-def cases() -> dict[str, Fault]:
-    """Every place where a process may die, by name. Commit 1 holds the start and the first begin."""
-    found = {"thread-not-joined": Fault("append.before", where="*.@thread.*")}
-    found["thread-joined-unseen"] = Fault("append.after", where="*.@thread.*")
-    boundaries: dict[str, Boundary] = {
-        "decided": "append.before",
-        "sent": "append.sent",
-        "stored-unseen": "append.after",
-    }
-    for word, boundary in boundaries.items():
-        for nth in range(1, COMMITS + 1):
-            found[f"commit-{nth}-{word}"] = Fault(boundary, nth=nth, where="*.inbox.*")
-    places: dict[str, Boundary] = {
-        "begun": "step.begun",
-        "running": "step.running",
-        "result-there": "step.ended",
-    }
-    for word, boundary in places.items():
-        for step in STEPS:
-            found[f"{step}-{word}"] = Fault(boundary, where=step)
-    found["not-acknowledged"] = Fault("ack.before")
-    return found
-
-
-def mail_cases() -> dict[str, Fault]:
-    """Those at the ports, for the built-in agent, whose bodies know nothing of this."""
-    return {f"mail-{name}": fault for name, fault in cases().items() if not fault.boundary.startswith("step.")}
-
-
-CASES = cases() | mail_cases()
+KILLS = boundaries("kill")
+# The built-in agent's bodies know nothing of faults.
+MAIL_KILLS = {f"mail-{name}": fault for name, fault in KILLS.items() if not fault.boundary.startswith("step.")}
+CASES = KILLS | MAIL_KILLS
 
 
 class Outcome(msgspec.Struct):

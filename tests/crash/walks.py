@@ -33,6 +33,7 @@ MAIL = b"""From: Ada Customer <ada@customer.example>
 To: Support <support@shop.example>
 Subject: Where is my invoice?
 Message-ID: <question@customer.example>
+In-Reply-To: <offer@shop.example>
 Date: Mon, 02 Mar 2026 10:00:00 +0000
 
 Hello, could you please send me invoice 4711 again? Kind regards, Ada

@@ -68,7 +68,10 @@ class NatsHeartbeat:
         """Renews this delivery's lease until `drop` or `until_ms` (epoch, UTC), whichever is first. Any thread."""
         with self._lock:
             known = self._held.get(ack_subject)
-            self._held[ack_subject] = _Lease(known.since if known is not None else _boot_time(), until_ms)
+            if known is not None:
+                known.until_ms = until_ms
+            else:
+                self._held[ack_subject] = _Lease(_boot_time(), until_ms)
 
     def drop(self, ack_subject: str) -> None:
         """Renews it no longer. Any thread; unknown ones are fine."""
@@ -77,9 +80,7 @@ class NatsHeartbeat:
 
     def is_broken(self, ack_subject: str) -> bool:
         """See Heartbeat. A delivery may have waited half a lease before `hold`, so its first renewal is due sooner."""
-        with self._lock:
-            lease = self._held.get(ack_subject)
-            renewed_at = self._renewed_at
+        lease, renewed_at = self._held.get(ack_subject), self._renewed_at
         if lease is None:
             return True
         if lease.since <= renewed_at:
