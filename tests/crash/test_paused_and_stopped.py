@@ -82,6 +82,16 @@ async def a_worker_that_stops_gives_its_step_to_another_at_once_and_without_a_fa
     assert await second.stop() == 0
 
 
+async def an_owner_that_comes_back_does_not_wait_for_a_lease(walk: Walk) -> None:
+    walk.ack_wait(60.0)
+    await walk.start()
+    assert await walk.worker(Fault("step.running", where="classify")).ended() == -signal.SIGKILL
+    second = walk.worker(exclusive=True)
+
+    assert_walked_once(walk, await walk.until_done())
+    assert await second.stop() == 0
+
+
 async def a_second_delivery_to_the_process_that_walks_renews_its_claim(walk: Walk) -> None:
     gate = walk.gate("classify")
     await walk.start()
@@ -163,6 +173,7 @@ async def a_conviction_whose_worker_dies_before_dead_is_written_ends_in_dead(wal
 CASES: dict[str, Case[None]] = {
     **{f"paused-{p}": partial(a_worker_paused_past_its_lease_is_refused_and_silent, p) for p in PAUSES},
     **{f"consumer-{by}": partial(a_walk_goes_on_when_its_consumer_is_made_anew, by) for by in ("recreated", "deleted")},
+    "owner-returns": an_owner_that_comes_back_does_not_wait_for_a_lease,
     "stops": a_worker_that_stops_gives_its_step_to_another_at_once_and_without_a_failure,
     "second-delivery": a_second_delivery_to_the_process_that_walks_renews_its_claim,
     "kills-its-workers": a_command_that_kills_its_workers_is_convicted_and_stands_in_dead,

@@ -128,9 +128,9 @@ class Walk:
         self.thread = RunKey(self.tenant, "@thread", self._mail.payload.thread)
         self._settings = msgspec.structs.replace(self._settings, real=True)
 
-    def worker(self, fault: Fault | None = None) -> Worker:
-        """A new process that walks this tenant's runs."""
-        worker = Worker(msgspec.structs.replace(self._settings, fault=fault))
+    def worker(self, fault: Fault | None = None, *, exclusive: bool = False) -> Worker:
+        """A new process that walks this tenant's runs. `exclusive`: it owns the installation alone."""
+        worker = Worker(msgspec.structs.replace(self._settings, fault=fault, exclusive=exclusive))
         self.workers.append(worker)
         return worker
 

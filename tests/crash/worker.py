@@ -46,6 +46,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ack_wait_s: float = 1.0
     log: Path | None = None
     slots: int = 64
+    exclusive: bool = False
     real: bool = False
     """Whether the built-in agent walks, instead of the one that does nothing."""
 
@@ -77,7 +78,7 @@ async def _work(settings: WorkerSettings) -> int:
     )
     async with wired(settings.url, name="crash-worker", ack_wait_s=settings.ack_wait_s) as wiring:
         async with walker_ports(
-            wiring, settings.url, ack_wait_s=settings.ack_wait_s, exclusive=False, consumers=(ctl, new),
+            wiring, settings.url, ack_wait_s=settings.ack_wait_s, exclusive=settings.exclusive, consumers=(ctl, new),
             on_lost=lambda: walker.claims_lost(),
         ) as ports:  # fmt: skip
             agent = INBOX if settings.real else FIVE_STEPS

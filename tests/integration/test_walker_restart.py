@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from waybook.adapters.embedded import Addresses
-from waybook.engine.ports import Outgoing, PortUnavailable, StreamFull
+from waybook.engine.ports import Outgoing, PortMisconfigured, PortUnavailable, StreamFull
 from waybook.events.command import Command
 from waybook.events.commit import Commit, Position
 from waybook.events.engine import ActionAbandoned, StepFailed
@@ -179,6 +179,14 @@ async def test_a_full_stream_fails_nothing_and_the_walk_goes_on_when_there_is_ro
             assert_walked_once(await until_done(installation, mails.keys))
             assert walker.problem is None
     assert broken_actors(caplog) == []
+
+
+async def test_a_walker_that_cannot_go_on_ends_what_waits_for_it(own_nats: NatsUnderTest) -> None:
+    async with installed(own_nats) as installation:
+        with pytest.raises(PortMisconfigured, match="COMMANDS"):
+            async with walked(installation), asyncio.timeout(DEADLINE_S):
+                await installation.wiring.connection.client.jetstream().delete_stream("COMMANDS")
+                await asyncio.Event().wait()
 
 
 async def limit_state(installation: Installation, max_bytes: int) -> None:

@@ -1,7 +1,7 @@
 """An installation, opened: as its owner with everything running, or for a look."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,10 @@ async def looked_at(settings: Settings, role: str, data_dir: Path | None = None)
 async def walking(
     installation: Installation, agents: Sequence[AgentDefinition], provides: dict[type, Any], *, name: str = "walker"
 ) -> AsyncIterator[Walker]:
-    """A walker at work for the time of the block; a graceful stop at its end. Raises what broke the walker."""
+    """A walker at work for the time of the block; a graceful stop at its end.
+
+    Raises what broke the walker; the block is cancelled at that moment.
+    """
     settings = installation.settings
     holder: list[Walker] = []
     async with AsyncExitStack() as stack:
@@ -80,12 +83,34 @@ async def walking(
         )
         walker = Walker(agents, ports, provides=provides, options=WalkerOptions(name=name, slots=settings.slots))
         holder.append(walker)
-        task = asyncio.create_task(walker.run())
-        try:
-            yield walker
-        finally:
-            await walker.stop()
-            await task
+        async with _beside(walker.run()):
+            try:
+                yield walker
+            finally:
+                await walker.stop()
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Runs `work` beside the block and waits for its end; the block is cancelled when it fails. Raises its error."""
+    block = asyncio.current_task()
+    assert block is not None
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            block.cancel()
+
+    task = asyncio.create_task(work)
+    task.add_done_callback(ended)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not task.done() or task.cancelled() or task.exception() is None:
+            raise
+        block.uncancel()
+    finally:
+        task.remove_done_callback(ended)
+        await task
 
 
 @asynccontextmanager
