@@ -67,7 +67,7 @@ class Field:
         publishing = asyncio.create_task(self.wiring.commands.publish_many(starts))
         end = before + messages * LAST_VERSION
         while (await last_position(self.wiring)).sequence < end:  # noqa: ASYNC110 - the server tells nobody
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.02)
         took = time.perf_counter() - began
         await publishing
         await self.models.wait_until(await last_position(self.wiring), 60.0, poll_s=0.005)

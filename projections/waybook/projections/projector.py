@@ -39,7 +39,7 @@ class ProjectorSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     front: str = FRONT
     streams: tuple[str, ...] = (state_stream(),)
-    pace_s: float = 0.1
+    pace_s: float = 0.3
     retry_s: float = 2.0
     standby_s: float = 0.5
 
