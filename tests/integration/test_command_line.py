@@ -171,3 +171,22 @@ def test_files_that_are_no_mail_are_named_and_the_others_are_walked(shell: Shell
     assert set(reasons) == {"empty.eml", "noise.bin", "huge.eml"}
     assert "empty" in reasons["empty.eml"] and "too large" in reasons["huge.eml"]
     shell.run("run", str(tmp_path / "empty.eml"), code=1)
+
+
+def test_a_reply_is_given_the_earlier_mails_of_its_thread(shell: Shell, tmp_path: Path) -> None:
+    """What the sender wrote before stands in the context of the next mail, and the hidden part of it does not."""
+    head = "From: Ann <ann@example.org>\nTo: shop@example.com\nContent-Type: text/html; charset=utf-8\n"
+    first, second = tmp_path / "first.eml", tmp_path / "second.eml"
+    hidden = '<p style="display:none">unseen words</p>'
+    first.write_text(
+        f"{head}Subject: Blue chair\nMessage-ID: <one@example.org>\n\n<p>The chair is broken.</p>{hidden}\n"
+    )
+    second.write_text(
+        f"{head}Subject: Re: Blue chair\nMessage-ID: <two@example.org>\nReferences: <one@example.org>\n\n"
+        "<p>When will you send me a new one, please?</p>\n"
+    )
+    shell.json("run", str(first))
+    (message,) = shell.json("run", str(second))["messages"]
+    retrieved = str(next(a for a in shell.json("actions", message["run"]) if a["step"] == "context_retrieval"))
+    assert "Earlier in this thread (Ann <ann@example.org>): The chair is broken." in retrieved
+    assert "unseen words" not in retrieved

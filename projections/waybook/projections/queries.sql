@@ -61,3 +61,50 @@ WHERE run = ANY ($1) AND ($2::text IS NULL OR tenant = $2) AND (ended_at IS NOT 
 SELECT run FROM {front}.inbound_messages
 WHERE starts_with(run, $1) AND ($2::text IS NULL OR agent = $2) AND ($3::text IS NULL OR tenant = $3)
 ORDER BY run LIMIT 20;
+
+-- name: earlier_in_thread
+-- The newest other messages of a thread from one address, with what a reader sees of each and the reply that was sent.
+-- A text that the scan did not let pass, or a person alone did, is no context for another message.
+SELECT m.run, m.sender, m.received_at, s.text, CASE WHEN m.status = 'sent' THEN m.draft_response END AS reply,
+    m.processed_at
+FROM {front}.inbound_messages AS m
+CROSS JOIN LATERAL (
+    SELECT left(o.value -> 'payload' ->> 'text', 20000) AS text
+    FROM {front}.agent_actions AS a, jsonb_array_elements(a.output) AS o
+    WHERE a.run = m.run AND a.agent = m.agent AND a.tenant = m.tenant
+        AND a.step = 'security_scan' AND a.status = 'completed' AND o.value ->> 'event' = 'ScanPassed'
+    ORDER BY a.sequence DESC LIMIT 1
+) AS s
+WHERE m.thread = $4 AND m.tenant = $1 AND m.agent = $2 AND m.run <> $5
+    AND lower(left(coalesce(substring(m.sender FROM '<([^<>]*)>$'), m.sender), 320)) = $3
+    AND NOT m.fields ? 'released_by'
+    AND coalesce(m.security_flags ->> 'sender_verification', '') <> 'unverified'
+ORDER BY m.received_at DESC, m.sequence DESC
+LIMIT $6;
+
+-- name: earlier_of_sender
+-- Of the newest 50 messages from one address in other threads: those that share the most words with a text.
+WITH asked AS (
+    SELECT replace(plainto_tsquery('simple', $5)::text, ' & ', ' | ')::tsquery AS words
+), found AS (
+    SELECT run, agent, tenant, subject, received_at, sequence
+    FROM {front}.inbound_messages
+    WHERE lower(left(coalesce(substring(sender FROM '<([^<>]*)>$'), sender), 320)) = $3
+        AND tenant = $1 AND agent = $2 AND run <> $6 AND thread IS DISTINCT FROM $4
+        AND NOT fields ? 'released_by'
+        AND coalesce(security_flags ->> 'sender_verification', '') <> 'unverified'
+    ORDER BY received_at DESC, sequence DESC LIMIT 50
+)
+SELECT m.run, m.subject, m.received_at, s.text
+FROM found AS m
+CROSS JOIN asked
+CROSS JOIN LATERAL (
+    SELECT left(o.value -> 'payload' ->> 'text', 8000) AS text
+    FROM {front}.agent_actions AS a, jsonb_array_elements(a.output) AS o
+    WHERE a.run = m.run AND a.agent = m.agent AND a.tenant = m.tenant
+        AND a.step = 'security_scan' AND a.status = 'completed' AND o.value ->> 'event' = 'ScanPassed'
+    ORDER BY a.sequence DESC LIMIT 1
+) AS s
+ORDER BY ts_rank(to_tsvector('simple', coalesce(m.subject, '') || ' ' || s.text), asked.words, 1) DESC,
+    m.received_at DESC, m.sequence DESC
+LIMIT $7;

@@ -12,6 +12,7 @@ from waybook.events.commit import Position
 from waybook.projections.errors import NoReadModels
 from waybook.projections.session import Connection, connect_reader, port_errors
 from waybook.projections.statements import placed, statements
+from waybook.projections.storable import text
 
 _QUERIES = statements("queries")
 FRONT = "waybook"
@@ -76,6 +77,21 @@ class ReadModels:
     async def actions(self, run: str, *, agent: str | None = None, tenant: str | None = None) -> list[dict[str, Any]]:
         """The attempts of a run, in the order in which they came up."""
         return await self._rows("actions", run, agent, tenant)
+
+    async def earlier_in_thread(
+        self, *, tenant: str, agent: str, sender: str, thread: str, run: str, limit: int
+    ) -> list[dict[str, Any]]:
+        """The newest other messages of `thread` from the address `sender`, with text and the reply that was sent."""
+        arguments = (tenant, agent, text(sender).lower(), text(thread), text(run), limit)
+        return await self._rows("earlier_in_thread", *arguments)
+
+    async def earlier_of_sender(
+        self, *, tenant: str, agent: str, sender: str, thread: str | None, words: str, run: str, limit: int
+    ) -> list[dict[str, Any]]:
+        """Messages of other threads from the address `sender`; those that share the most with `words` come first."""
+        other_than = text(thread) if thread is not None else None
+        arguments = (tenant, agent, text(sender).lower(), other_than, text(words), text(run), limit)
+        return await self._rows("earlier_of_sender", *arguments)
 
     async def position(self, stream: str) -> int:
         """How far a stream has been applied, 0 when it never was."""

@@ -20,6 +20,7 @@ from waybook.services.bootstrap.main_job import Report, run_mails
 from waybook.services.bootstrap.runtime import settle_memory
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.intake.starts import Starts, Submission
+from waybook.services.reading.earlier_mails import EarlierMails
 
 ANSWER_PATIENCE_S = 5.0
 
@@ -150,7 +151,8 @@ async def _up(settings: Settings, data_dir: Path | None) -> None:
     async with AsyncExitStack() as stack:
         installation = await stack.enter_async_context(owned(settings, "up", data_dir))
         await stack.enter_async_context(projecting(installation))
-        agent, provides = mail_agent(settings)
+        earlier = await stack.enter_async_context(EarlierMails.open(installation.database_url, settings.tenant))
+        agent, provides = mail_agent(settings, earlier)
         await stack.enter_async_context(walking(installation, [agent], provides))
         out.print(f"nats-server  {installation.addresses.nats_url}")
         out.print(f"PostgreSQL   {installation.addresses.database_url}")

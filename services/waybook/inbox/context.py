@@ -76,9 +76,11 @@ async def look_up(
 ) -> Found:
     """Asks the sources. Texts of ten characters and less are not searched for. Raises PortError.
 
-    A sender who is not `verified` is nobody's contact: a forged From must not bring up a customer's data.
+    A sender who is not `verified` is nobody's contact: a forged From must not bring up a customer's data. The sources
+    are not told such a sender's address.
     """
-    contact = await knowledge.contact(sender) if sender and verified else None
+    sender = sender if verified else ""
+    contact = await knowledge.contact(sender) if sender else None
     asked = f"{subject}\n{text}"[:MAX_QUERY]
     query = Query(text=asked, contact=contact, sender=sender, thread=thread, run=run)
     searches = len(f"{subject}{text}".strip()) > 10

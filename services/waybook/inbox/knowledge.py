@@ -42,7 +42,10 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for, for whom. Without a contact only what belongs to the organisation as a whole may be found."""
+    """What to look for, for whom. Without a contact only what belongs to the organisation as a whole may be found.
+
+    `sender` is the author's address; empty when there is none, or when our receivers do not vouch for it.
+    """
 
     text: str
     contact: Contact | None = None

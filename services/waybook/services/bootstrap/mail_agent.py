@@ -7,18 +7,22 @@ from waybook.agents.definition import AgentDefinition, define
 from waybook.engine.ports import Clock
 from waybook.inbox.agent import Inbox
 from waybook.inbox.documents import FolderKnowledge
-from waybook.inbox.knowledge import Knowledge, NoKnowledge
+from waybook.inbox.knowledge import CombinedKnowledge, Knowledge
 from waybook.inbox.settings import InboxSettings, Models
 from waybook.services.bootstrap.clock import SystemClock
 from waybook.services.bootstrap.settings import Settings
 
 
-def mail_agent(settings: Settings) -> tuple[AgentDefinition, dict[type, Any]]:
-    """The definition of `inbox` and the objects that its steps ask for by type."""
-    knowledge = FolderKnowledge(settings.knowledge) if settings.knowledge is not None else NoKnowledge()
+def mail_agent(settings: Settings, *sources: Knowledge) -> tuple[AgentDefinition, dict[type, Any]]:
+    """The definition of `inbox` and the objects that its steps ask for by type.
+
+    Context comes from `sources` (such as `EarlierMails`) and from the folder of documents of the settings.
+    """
+    if settings.knowledge is not None:
+        sources = (*sources, FolderKnowledge(settings.knowledge))
     provides: dict[type, Any] = {
         Models: Models.all_by(RulesModel()),
-        Knowledge: knowledge,
+        Knowledge: CombinedKnowledge(*sources),
         InboxSettings: InboxSettings(),
         Clock: SystemClock(),
     }

@@ -18,6 +18,7 @@ from waybook.services.bootstrap.installation import Installation, owned, project
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.intake.starts import Starts, Submission
+from waybook.services.reading.earlier_mails import EarlierMails
 
 POLL_S = 0.1
 PATIENCE_S = 120.0
@@ -63,7 +64,8 @@ async def run_mails(
     async with AsyncExitStack() as stack:
         installation = await stack.enter_async_context(owned(settings, "run", data_dir))
         await stack.enter_async_context(projecting(installation))
-        agent, provides = mail_agent(settings)
+        earlier = await stack.enter_async_context(EarlierMails.open(installation.database_url, settings.tenant))
+        agent, provides = mail_agent(settings, earlier)
         await stack.enter_async_context(walking(installation, [agent], provides))
         submissions, skipped = await _take_in(installation, items, progress)
         models = await stack.enter_async_context(ReadModels.open(installation.database_url))
