@@ -8,6 +8,7 @@ from waybook.engine.ports import Clock
 from waybook.inbox.agent import Inbox
 from waybook.inbox.documents import FolderKnowledge
 from waybook.inbox.knowledge import CombinedKnowledge, Knowledge
+from waybook.inbox.scan.scan import ScanSettings
 from waybook.inbox.settings import InboxSettings, Models
 from waybook.services.bootstrap.clock import SystemClock
 from waybook.services.bootstrap.settings import Settings
@@ -20,10 +21,12 @@ def mail_agent(settings: Settings, *sources: Knowledge) -> tuple[AgentDefinition
     """
     if settings.knowledge is not None:
         sources = (*sources, FolderKnowledge(settings.knowledge))
+    hosts = frozenset(host.lower() for host in settings.own_hosts)
+    scan = ScanSettings(own_hosts=hosts, receivers=frozenset(settings.receivers))
     provides: dict[type, Any] = {
         Models: Models.all_by(RulesModel()),
         Knowledge: CombinedKnowledge(*sources),
-        InboxSettings: InboxSettings(),
+        InboxSettings: InboxSettings(scan=scan),
         Clock: SystemClock(),
     }
     return define(Inbox), provides
