@@ -190,3 +190,13 @@ def test_a_reply_is_given_the_earlier_mails_of_its_thread(shell: Shell, tmp_path
     retrieved = str(next(a for a in shell.json("actions", message["run"]) if a["step"] == "context_retrieval"))
     assert "Earlier in this thread (Ann <ann@example.org>): The chair is broken." in retrieved
     assert "unseen words" not in retrieved
+
+
+def test_an_installation_where_nothing_was_walked_yet_can_be_looked_at(shell: Shell) -> None:
+    """On a new data directory looks find nothing, and `ingest` keeps mails for the next `run`."""
+    assert shell.json("messages") == []
+    taken = shell.json("ingest", str(SAMPLES / "01-invoice-question.eml"))
+    assert len(taken["taken"]) == 1 and taken["taken"][0]["already"] is None
+    report = shell.json("run", str(SAMPLES / "02-bug-report-german.eml"))
+    assert len(report["messages"]) == 1
+    assert len(shell.json("messages")) == 2

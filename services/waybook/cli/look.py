@@ -1,5 +1,6 @@
 """`waybook messages`, `show`, `actions` and `why`."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from waybook.engine.hold import why as explain
 from waybook.events.codec import Codec
 from waybook.events.errors import InvalidInput, TerminalError
 from waybook.events.subjects import RunKey
+from waybook.projections.errors import NoReadModels
 from waybook.services.bootstrap.installation import Installation, looked_at
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
@@ -49,7 +51,9 @@ async def _messages(
 ) -> list[dict[str, Any]]:
     async with looked_at(settings, "messages", data_dir) as installation:
         async with caught_up(installation) as models:
-            return await models.messages(tenant=settings.tenant, status=status, limit=limit)
+            with suppress(NoReadModels):  # nothing was ever walked here
+                return await models.messages(tenant=settings.tenant, status=status, limit=limit)
+    return []
 
 
 def actions(run: RunId, data_dir: DataDir = None, as_json: Json = False) -> None:
@@ -130,8 +134,10 @@ async def _find(installation: Installation, run: str, agent: str) -> RunKey:
     exact = RunKey(installation.settings.tenant, agent, run)
     if len(run) >= 26:
         return exact
+    found: list[str] = []
     async with caught_up(installation) as models:
-        found = await models.beginning_with(run, agent=agent, tenant=installation.settings.tenant)
+        with suppress(NoReadModels):  # nothing was ever walked here
+            found = await models.beginning_with(run, agent=agent, tenant=installation.settings.tenant)
     if not found:
         raise UnknownRun(f"there is no run {run} of agent {agent}; `waybook messages` lists the runs")
     if len(found) > 1 and run not in found:

@@ -19,6 +19,7 @@ from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.main_job import Report, run_mails
 from waybook.services.bootstrap.runtime import settle_memory
 from waybook.services.bootstrap.settings import Settings
+from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.intake.starts import Starts, Submission
 from waybook.services.reading.earlier_mails import EarlierMails
 
@@ -119,6 +120,7 @@ async def _ingest(
     taken: list[Submission] = []
     skipped: list[Skipped] = []
     async with looked_at(settings, "ingest", data_dir) as installation:
+        await ensure_topology(installation.addresses.nats_url, ack_wait_ms=round(settings.ack_wait_s * 1000))
         wiring = installation.wiring
         starts = Starts(
             wiring.connection,

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from waybook.adapters.nats.errors import NO_STREAM, ApiError, port_error
 from waybook.events.commit import Position
 from waybook.projections.errors import NoReadModels
 from waybook.projections.projector import Projector
@@ -29,8 +30,13 @@ class _Info(msgspec.Struct):
 
 
 async def last_position(wiring: Wiring) -> Position:
-    """The end of STATE just now. Raises PortUnavailable."""
-    info = await wiring.connection.ask(f"STREAM.INFO.{wiring.state.stream}", None, _Info)
+    """The end of STATE just now; 0 where nothing was ever walked. Raises PortUnavailable, PortMisconfigured."""
+    call = f"STREAM.INFO.{wiring.state.stream}"
+    info = await wiring.connection.api(call, None, _Info)
+    if isinstance(info, ApiError):
+        if info.err_code not in NO_STREAM:
+            raise port_error(info, call)
+        return Position(wiring.state.stream, 0)
     return Position(wiring.state.stream, info.state.last_seq)
 
 
@@ -48,7 +54,7 @@ async def caught_up(installation: Installation) -> AsyncIterator[ReadModels]:
                 await models.wait_until(position, BESIDE_S)
             except TimeoutError:
                 log.warning("the read models lag behind", extra={"action": "read_models_lag"})
-        elif not await _is_at(models, position):
+        elif position.sequence and not await _is_at(models, position):
             await _project(installation, position)
         yield models
 
