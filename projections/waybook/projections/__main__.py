@@ -84,6 +84,7 @@ async def _watch_parent(parent: int, ending: asyncio.Event) -> None:
     while os.getppid() == parent:
         with suppress(TimeoutError):
             await asyncio.wait_for(ending.wait(), PARENT_LOOK_S)
+            return
     log.info("the parent is gone", extra={"action": "projector_orphaned"})
     ending.set()
 

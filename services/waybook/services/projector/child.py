@@ -21,6 +21,11 @@ class ProjectorChild:
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = False
 
+    @property
+    def exit_code(self) -> int | None:
+        """That of the process, negative for a signal that ended it; None while it runs."""
+        return self._process.returncode if self._process is not None else None
+
     async def start(self) -> None:
         """Starts the process; its standard error is ours."""
         self._process = await asyncio.create_subprocess_exec(

@@ -1,0 +1,18 @@
+"""The projector as a child process: it ends when it is told to."""
+
+from waybook.events.commit import Position
+from waybook.projections.read_models import ReadModels
+from waybook.services.bootstrap.topology import ensure_topology
+from waybook.services.bootstrap.wiring import wired
+from waybook.services.projector.child import projector_child
+from waybook.testing.servers import NatsUnderTest
+
+
+async def test_a_child_that_is_told_to_stop_ends_by_itself(clean_nats: NatsUnderTest, database_url: str) -> None:
+    """SIGTERM ends a working child with code 0, long before anybody has to kill it."""
+    await ensure_topology(clean_nats.url)
+    async with wired(clean_nats.url, name="test") as wiring:
+        async with projector_child(clean_nats.url, database_url) as child:
+            async with ReadModels.open(database_url) as models:
+                await models.wait_until(Position(wiring.state.stream, 0), 30.0)
+    assert child.exit_code == 0
