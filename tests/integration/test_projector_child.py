@@ -1,6 +1,7 @@
 """The projector as a child process: it ends when it is told to."""
 
-from waybook.events.commit import Position
+import asyncio
+
 from waybook.projections.read_models import ReadModels
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import wired
@@ -14,5 +15,7 @@ async def test_a_child_that_is_told_to_stop_ends_by_itself(clean_nats: NatsUnder
     async with wired(clean_nats.url, name="test") as wiring:
         async with projector_child(clean_nats.url, database_url) as child:
             async with ReadModels.open(database_url) as models:
-                await models.wait_until(Position(wiring.state.stream, 0), 30.0)
+                async with asyncio.timeout(30):
+                    while not await models.has_reader(wiring.state.stream):  # noqa: ASYNC110 - it tells nobody
+                        await asyncio.sleep(0.05)
     assert child.exit_code == 0
