@@ -11,7 +11,7 @@ from waybook.agents.agent import Agent
 from waybook.agents.errors import DefinitionError, UndeclaredOutput
 from waybook.agents.signature import Signature, read_signature
 from waybook.agents.step import MARK, StepOptions
-from waybook.engine.definition import Definition, EventKind, Step, Table
+from waybook.engine.definition import HASH_DIGITS, SHAPE_DIGITS, Definition, EventKind, Step, Table
 from waybook.engine.inputs import Output
 from waybook.events.engine import EventPublished
 from waybook.events.registry import Registry
@@ -141,22 +141,31 @@ def _source(thing: Any) -> str:
 
 
 def _definition_hash(steps: tuple[Step, ...], events: Mapping[str, type[Event]], table: Table) -> str:
-    """Content hash over steps, event schemas and table (DESIGN 4): 16 hexadecimal digits."""
-    shapes = {n: msgspec.json.schema(cls) for n, cls in sorted(events.items())}
-    rows = [
-        (
-            r.name,
-            r.state,
-            r.on,
-            r.next,
-            r.restart,
-            *(_source(f) if f is not None else "" for f in (r.guard, r.fields, r.reason)),
-        )
-        for r in table.rows
-    ]
-    parts = (steps, shapes, table.initial, sorted(table.states), sorted(table.terminal), rows)
-    return _digest(*(msgspec.json.encode(p, enc_hook=str, order="sorted").decode() for p in parts))
+    """Content hash over steps, event schemas and table (DESIGN 4): 16 hexadecimal digits.
+
+    The first eight are the shape's: what the steps take and give, the events' fields, the table's states and rows. The
+    others cover all that may change while stored runs keep their meaning: code, limits, deadlines, descriptions.
+    """
+    schemas = {n: msgspec.json.schema(cls) for n, cls in sorted(events.items())}
+    takes = [(s.name, s.parameters, s.outputs) for s in steps]
+    rows = [(r.name, r.state, r.on, r.next, r.restart) for r in table.rows]
+    states = (table.initial, sorted(table.states), sorted(table.terminal))
+    kinds = [(n, _kind(cls), cls.SCHEMA) for n, cls in sorted(events.items())]
+    shape = _digest(takes, _undescribed(schemas), kinds, states, rows)
+    functions = [[_source(f) if f is not None else "" for f in (r.guard, r.fields, r.reason)] for r in table.rows]
+    return shape[:SHAPE_DIGITS] + _digest(steps, schemas, functions, table.waits)[SHAPE_DIGITS:]
 
 
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+def _undescribed(schema: Any) -> Any:
+    """A JSON Schema without its texts for people, which change nothing."""
+    if isinstance(schema, list):
+        return [_undescribed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = ((k, v) for k, v in schema.items() if not (k in ("description", "title") and isinstance(v, str)))
+    return {k: _undescribed(v) for k, v in kept}
+
+
+def _digest(*parts: object) -> str:
+    texts = (p if isinstance(p, str) else msgspec.json.encode(p, enc_hook=str, order="sorted").decode() for p in parts)
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:HASH_DIGITS]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from waybook.engine import claims
 from waybook.engine.definition import Definition
-from waybook.engine.dispatch import begin, dispatch, lacking_steps, may_begin
+from waybook.engine.dispatch import begin, dispatch, may_begin
 from waybook.engine.errors import RowFailed
 from waybook.engine.fold import seal
 from waybook.engine.inputs import (
@@ -32,6 +32,7 @@ from waybook.engine.inputs import (
     Start,
     World,
 )
+from waybook.engine.lanes import already_started, decide_foreign
 from waybook.engine.lifecycle import close, edge, matching_row, move, names_of, take_row
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.retry import fail, retry
@@ -51,10 +52,10 @@ def decide(
 
     `run` is the folded run or None when its subject is empty; it stays as it is. `now` is in ms UTC. An input
     that is refused or finds nothing to do leaves no event. A lifecycle row that raises fails the step whose result
-    it was asked about, or refuses the command. A run with steps that this definition lacks is left alone.
+    it was asked about, or refuses the command. A run that this definition does not carry is left as it is.
     """
-    if run is not None and lacking_steps(definition, run):
-        return Decision((), tuple(Nothing("no_worker") for _ in inputs), (), run)
+    if run is not None and not definition.carries(run.definition):
+        return Decision((), tuple(decide_foreign(run, one, now) for one in inputs), (), run)
     spoiled: dict[int, tuple[RowFailed, ...]] = {}
     while True:
         recorder = Recorder(definition, key, run, now, world)
@@ -157,9 +158,7 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
 
 def _start(recorder: Recorder, delivered: Delivered, start: Start) -> Outcome:
     if recorder.started:
-        if start.content is not None and recorder.run.content not in (None, start.content):
-            return Refused("message_id_reused", f"run {recorder.key} was started by other content")
-        return Nothing("already_there")
+        return already_started(recorder.run, start)
     definition = recorder.definition
     recorder.record(
         e.RunStarted(

@@ -15,6 +15,10 @@ EventKind = Literal["plain", "start", "stop", "external"]
 FAILED = "failed"
 """The one state that every lifecycle shares: a step failed; nothing begins until a retry or a person moves the run."""
 
+HASH_DIGITS = 16
+SHAPE_DIGITS = 8
+"""How much of a definition's hash is that of its shape: what stored runs rely on."""
+
 FIVE_MINUTES_MS = 300_000
 TEN_MINUTES_MS = 600_000
 
@@ -90,6 +94,7 @@ class Table(msgspec.Struct, frozen=True):
 class Definition(msgspec.Struct, frozen=True):
     """An agent as the engine sees it. `hash` covers steps, event schemas and table (DESIGN 4, "Retry").
 
+    It has 16 hexadecimal digits; two definitions that share the first eight differ in nothing but code.
     `kinds` says of every event type of the agent what it is; `decode` turns a stored payload into the typed
     event and must be pure.
     """
@@ -120,6 +125,17 @@ class Definition(msgspec.Struct, frozen=True):
                 takers[name] = (*takers.get(name, ()), step)
         named = {step.name: step for step in steps}
         return cls(agent=agent, hash=hash, steps=named, table=table, kinds=kinds, decode=decode, takers=takers)
+
+    def carries(self, definition: str) -> bool:
+        """Whether it can continue runs that another definition decided last, named by its hash.
+
+        It can if the two differ in nothing but code: the same steps with the same inputs and outputs, the same
+        events, states and rows. Else the run belongs to a worker with that other definition.
+        """
+        if definition == self.hash or not definition:
+            return True
+        same_length = len(definition) == len(self.hash) == HASH_DIGITS
+        return same_length and definition[:SHAPE_DIGITS] == self.hash[:SHAPE_DIGITS]
 
 
 def default_table() -> Table:

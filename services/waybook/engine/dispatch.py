@@ -131,15 +131,6 @@ def dispatch_all(recorder: Recorder, holder: Holder) -> None:
         _dispatch(recorder, published, holder)
 
 
-def lacking_steps(definition: Definition, run: Run) -> tuple[str, ...]:
-    """Steps of unfinished executions that this definition does not have; another version of the agent began them."""
-    if run.definition == definition.hash or run.ended:
-        return ()
-    newest = (run.actions[a] for key, a in run.executions.items() if key.startswith(f"{run.walk}:"))
-    unfinished = {a.step for a in newest if a.status != "completed"} | {o.step for o in run.offers.values()}
-    return tuple(sorted(unfinished - definition.steps.keys()))
-
-
 def missing_inputs(definition: Definition, run: Run) -> dict[str, tuple[str, ...]]:
     """For each step that has not run in this walk: the event types that a required input still waits for."""
     ran = {a.step for a in run.actions.values() if a.walk == run.walk}

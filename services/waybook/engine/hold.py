@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from waybook.engine.definition import FAILED, Definition
-from waybook.engine.dispatch import lacking_steps, limit_reached, missing_inputs
+from waybook.engine.dispatch import limit_reached, missing_inputs
 from waybook.engine.run import Action, Run
 
 HoldKind = Literal["none", "waiting", "retry", "reconciling", "dead command", "no worker"]
@@ -23,17 +23,33 @@ class Hold(msgspec.Struct, frozen=True):
 MOVING = Hold("none")
 
 
-def hold(definition: Definition, run: Run) -> Hold:
-    """The hold of a run, derived from its folded state alone."""
+class DeadCommand(msgspec.Struct, frozen=True):
+    """A command of a run that stands in DEAD undecided: too many deliveries, no commit. `at` in ms UTC."""
+
+    command: str
+    verb: str
+    reason: str
+    at: int
+
+
+def hold(definition: Definition, run: Run, *, elsewhere: bool = False, dead: DeadCommand | None = None) -> Hold:
+    """The hold of a run, derived from its folded state, and from what the caller knows of the world around it.
+
+    `elsewhere`: a worker takes the lane of the run's definition, where `definition` does not carry it. `dead`: the
+    newest command of the run that was given up undecided.
+    """
     if any(o.outcome == "unknown" for o in run.operations.values()):
         return Hold("reconciling", "unknown_outcome", text="a side effect's outcome is unknown; settle it")
     if run.ended:
         return MOVING
-    lacking = lacking_steps(definition, run)
-    if lacking:
-        return Hold("no worker", "definition", text=f"no worker carries a definition with {', '.join(lacking)}")
+    own = definition.carries(run.definition)
+    if not own and not elsewhere:
+        return Hold("no worker", "definition", text=f"no worker carries definition {run.definition} of {run.agent}")
+    stuck = _dead(run, dead)
+    if stuck is not None:
+        return stuck
     if run.state == FAILED:
-        return _failed(definition, run)
+        return _failed(run, definition if own else None)
     pending = [(a, r) for a, r in run.approvals.items() if r.decided is None and r.revoked is None]
     if pending:
         return Hold("waiting", "approval", pending[0][1].request.expires, f"approval {pending[0][0]} is undecided")
@@ -41,21 +57,40 @@ def hold(definition: Definition, run: Run) -> Hold:
         return MOVING
     if run.timers:
         return _timer(run)
+    return _parked(run, definition if own else None)
+
+
+def _dead(run: Run, dead: DeadCommand | None) -> Hold | None:
+    """A run that has not moved since a command of it was given up, and in which nothing runs."""
+    if dead is None or dead.at < run.at or dead.command in run.applied:
+        return None
+    if any(a.status == "running" for a in run.open_actions()):
+        return None
+    text = f"its command {dead.verb} ({dead.command}) stands in DEAD: {dead.reason}; give it again"
+    return Hold("dead command", "undelivered", text=text)
+
+
+def _parked(run: Run, definition: Definition | None) -> Hold:
+    """What a run waits for that has nothing under way; another definition's table is not known here."""
+    if definition is None:
+        return _exhausted(run, None) or Hold(
+            "waiting", run.state, text=f"{run.state}: its own definition says for what"
+        )
     reason = definition.table.waits.get(run.state)
     if reason is not None:
         return Hold("waiting", reason, text=f"{run.state}: waits for {reason}")
-    return _exhausted(definition, run) or MOVING
+    return _exhausted(run, definition) or MOVING
 
 
-def _failed(definition: Definition, run: Run) -> Hold:
-    stuck = _exhausted(definition, run)
+def _failed(run: Run, definition: Definition | None) -> Hold:
+    stuck = _exhausted(run, definition)
     due = [r.due for r in run.retries.values() if r.timer in run.timers]
     if stuck is None and due:
         return Hold("retry", "retry", min(due), "a failed step is tried again")
     return stuck or Hold("waiting", "exhausted", text="no automatic retry is left; a person decides")
 
 
-def _exhausted(definition: Definition, run: Run) -> Hold | None:
+def _exhausted(run: Run, definition: Definition | None) -> Hold | None:
     """What only a person can take up again: a step out of attempts, or one that killed its workers too often."""
     for key, action_id in run.executions.items():
         action = run.actions[action_id]
@@ -63,7 +98,7 @@ def _exhausted(definition: Definition, run: Run) -> Hold | None:
             continue
         if action.status == "abandoned" and action.command in run.convicted:
             return Hold("dead command", "convicted", text=run.convicted[action.command])
-        if definition.steps[action.step].stop_on_error:
+        if definition is None or definition.steps[action.step].stop_on_error:
             return Hold("waiting", "exhausted", text=f"{action.step} is out of attempts; a person decides")
     return None
 
@@ -90,17 +125,25 @@ class Why(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-def why(definition: Definition, run: Run, *, scheduler: bool = False) -> Why:
-    """What an open run does next or who has to act. `scheduler`: whether a scheduler serves its timers."""
-    held = hold(definition, run)
+def why(
+    definition: Definition,
+    run: Run,
+    *,
+    scheduler: bool = False,
+    elsewhere: bool = False,
+    dead: DeadCommand | None = None,
+) -> Why:
+    """What an open run does next or who has to act. `scheduler`: whether a scheduler serves its timers; `hold` on the rest."""
+    held = hold(definition, run, elsewhere=elsewhere, dead=dead)
+    known = not run.ended and definition.carries(run.definition)
     running = [a for a in run.open_actions() if a.status == "running"]
     return Why(
         state=run.state,
         hold=held,
         next_move=_next_move(run, held, running, scheduler),
         running=tuple(a.step for a in running),
-        missing={} if run.ended else missing_inputs(definition, run),
-        limits=() if run.ended else tuple(s.name for s in definition.steps.values() if limit_reached(s, run)),
+        missing=missing_inputs(definition, run) if known else {},
+        limits=tuple(s.name for s in definition.steps.values() if limit_reached(s, run)) if known else (),
         error=_last_error(run),
     )
 

@@ -147,7 +147,7 @@ class Nothing(msgspec.Struct, frozen=True):
 
     Reasons: `applied` (the command's effect is stored), `already_there` (the run exists), `held` (this very
     claim runs it), `superseded` (a later delivery holds it: stay silent), `elsewhere` (another message with the same
-    command holds it: wait), `no_worker` (the run has steps that this definition lacks: stay silent), `nothing_due`,
+    command holds it: wait), `no_worker` (the run is another definition's: to its lane), `nothing_due`,
     `resolved`, `unknown_timer`.
     """
 

@@ -2,7 +2,7 @@
 
 Pure: the walker and the model that is tested against thousands of interleavings share this code. A process
 that walks a run keeps, for each command, the claim of the newest delivery it has of it (`held`), and the
-actions whose body runs here or whose result still waits here to be decided (`here`). It does six things:
+actions whose body runs here or whose result still waits here to be decided (`here`). It does seven things:
 
 0. A delivery that `is_expired` is dropped before every try to decide it.
 1. A delivery of a command that it already holds is decided as `Delivered(..., held=<the claim held>)`; the newer
@@ -11,6 +11,8 @@ actions whose body runs here or whose result still waits here to be decided (`he
 3. After every commit and every reload it does what `reconcile` says: starts bodies, cancels bodies.
 4. Then `settle` says, for every delivery decided and for every one held, what becomes of it.
 5. At a graceful stop it cancels its bodies, decides `Released`, and does what `give_back` says.
+6. A decision on a delivery whose command is among its `suspects` is not stored before all else that runs in the
+   process has ended; until that command's run rests again, no other delivery is decided (rule 9).
 
 Before a decision that appended nothing is acted on, its run must be confirmed by the leader (DESIGN 3). A
 delivery whose heartbeat broke (the last one that surely reached the server is older than ack_wait) may be in
@@ -24,10 +26,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from waybook.engine.definition import Definition
-from waybook.engine.inputs import Accepted, Continue, Delivered, Input, Nothing, Outcome, Refused
-from waybook.engine.run import Action, Run
-from waybook.events.engine import Claim
+from waybook.engine.inputs import Accepted, Continue, Decision, Delivered, Input, Nothing, Outcome, Refused
+from waybook.engine.run import Action, Run, execution_key
+from waybook.events.engine import Claim, StepBegan
 
 PATIENCE_MS = 30_000
 """How long a machine's command waits for the run or timer that it speaks of; a person is refused at once."""
@@ -60,11 +61,17 @@ class Bury(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Forward(msgspec.Struct, frozen=True):
+    """The run is another definition's: publish the command under `lane`, then acknowledge; no answer."""
+
+    lane: str
+
+
 class GiveBack(msgspec.Struct, frozen=True):
     """Its actions are released by a stored commit: nak it."""
 
 
-Next = Ack | Keep | Silent | Again | Bury
+Next = Ack | Keep | Silent | Again | Bury | Forward
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -135,6 +142,8 @@ def settle(
     """
     if outcome == Nothing("elsewhere") or (_not_yet(outcome) and waited_ms < patience_ms):
         return Again()
+    if outcome == Nothing("no_worker") and run is not None and not broken:
+        return Forward(run.definition)
     if outcome in (Nothing("superseded"), Nothing("unknown_timer"), Nothing("no_worker")):
         return Silent()
     mine = [a for a in run.open_actions() if a.command == command] if run is not None else []
@@ -164,27 +173,32 @@ def is_suspect(run: Run | None, command: str) -> bool:
     """Whether a worker was lost under this command: it then runs alone in its process (rule 9)."""
     if run is None:
         return False
-    return any(a.command == command and a.status == "abandoned" and a.failures > 0 for a in run.actions.values())
+    return any(a.command == command and _is_lost(a) for a in run.actions.values())
 
 
-def is_last_chance(definition: Definition, run: Run | None, command: str, claim: Claim, here: Collection[str]) -> bool:
-    """Whether this delivery begins an attempt whose loss would convict its command.
+def suspects(decision: Decision) -> frozenset[str]:
+    """Commands under which `decision` begins what may kill its process; they have to wait until they run alone.
 
-    Such an attempt is to run with nothing beside it in its process: when it kills that too, it alone is convicted,
-    and not all that happened to run beside it each time (rule 9). A first loss is no reason yet: a process that is
-    killed leaves many commands, and what runs one by one keeps everything else waiting.
+    Those are commands under which a worker was lost, and those that give an execution its next attempt after a loss,
+    whoever lost it: `continue`, or a person's retry of a convicted run.
     """
-    if run is None:
-        return False
-    for action in run.open_actions():
-        lost = action.status == "running" and action.id not in here
-        if action.command != command or action.claim > claim or not (lost or action.status == "released"):
-            continue
-        step = definition.steps.get(action.step)
-        failures = run.failures.get(action.step, 0) + lost
-        if step is not None and failures + 1 == step.retry.max_failures and (lost or is_suspect(run, command)):
-            return True
-    return False
+    run = decision.run
+    if run is None or not run.failures:  # a loss counts as a failure
+        return frozenset()
+    began = [event for event in decision.events if isinstance(event, StepBegan)]
+    if not began:
+        return frozenset()
+    lost = {(a.execution, a.attempt) for a in run.actions.values() if _is_lost(a)}
+    return frozenset(
+        event.command
+        for event in began
+        if (execution_key(event.walk, event.step, event.trigger), event.attempt - 1) in lost
+        or is_suspect(run, event.command)
+    )
+
+
+def _is_lost(action: Action) -> bool:
+    return action.status == "abandoned" and action.failures > 0
 
 
 def _not_yet(outcome: Outcome | None) -> bool:
