@@ -54,7 +54,8 @@ def test_the_samples_are_walked_once_and_found_there_the_second_time(shell: Shel
     """`run` walks every sample to an end or a named hold; a second `run` finds them and does nothing again."""
     files = sorted(str(p) for p in SAMPLES.iterdir() if p.suffix == ".eml")
     first = shell.json("run", str(SAMPLES))
-    assert set(first) == {"messages", "duplicates", "skipped", "counts", "seconds"}
+    assert set(first) == {"messages", "duplicates", "skipped", "counts", "seconds", "unserved"}
+    assert first["unserved"] == []
     assert first["skipped"] == [] and first["duplicates"] == []
     assert len(first["messages"]) == len(files)
     assert sum(first["counts"].values()) == len(files)

@@ -16,6 +16,9 @@ CORRELATION = "Waybook-Correlation"  # id of the first command of the chain
 TRACEPARENT = "traceparent"  # W3C trace context
 REPLY = "Waybook-Reply"  # subject on which a command's answer is awaited
 REASON = "Waybook-Reason"  # why a command stands in DEAD
+BURIAL = "Waybook-Burial"  # what kind of reason that is: rejected, convicted or undelivered
+COMMAND = "Waybook-Command"  # id of a command that was moved to a lane; its Nats-Msg-Id is another
+RECEIVED = "Waybook-Received"  # when COMMANDS got it first, before it was moved; ms since the epoch, UTC
 
 MSG_ID = "Nats-Msg-Id"
 EXPECTED_SUBJECT_SEQUENCE = "Nats-Expected-Last-Subject-Sequence"
@@ -40,6 +43,11 @@ def types_of(headers: Mapping[str, str]) -> frozenset[str] | None:
             names.discard(entry)
             names.update((kind, name))
     return frozenset(names)
+
+
+def command_of(headers: Mapping[str, str]) -> str | None:
+    """The id of the command in a message of COMMANDS or DEAD, without a look at its payload."""
+    return headers.get(COMMAND) or headers.get(MSG_ID)
 
 
 def schemas_of(headers: Mapping[str, str]) -> dict[str, int]:

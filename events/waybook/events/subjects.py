@@ -8,6 +8,9 @@ import msgspec
 
 from waybook.events.errors import InvalidInput
 
+ANY = "any"
+"""The lane of commands that any worker may take up; other lanes are named by the hash of a definition."""
+
 GENERATION = "g1"
 SHARD = "00"
 TOKEN = re.compile(r"[a-z0-9_-]{1,32}")
@@ -80,7 +83,7 @@ def parse_state_subject(subject: str) -> RunKey:
 
 
 def command_subject(
-    key: RunKey, verb: str, *, issuer: Issuer, command_class: CommandClass | None = None, lane: str = "any"
+    key: RunKey, verb: str, *, issuer: Issuer, command_class: CommandClass | None = None, lane: str = ANY
 ) -> str:
     """Subject of a command. The class is `new` for `start` and `ctl` for everything else, unless given."""
     kind = command_class or ("new" if verb == "start" else "ctl")
@@ -93,6 +96,16 @@ def parse_command_subject(subject: str) -> CommandSubject:
     if len(parts) != 8 or parts[0] != "cmd" or parts[1] not in ("ctl", "new") or parts[3] not in ("gw", "cli", "relay"):
         raise InvalidInput(f"{subject!r} is not a subject of COMMANDS")
     return CommandSubject(parts[1], parts[2], parts[3], RunKey(parts[4], parts[5], parts[6]), parts[7])  # type: ignore[arg-type]
+
+
+def dead_subject(subject: str) -> str:
+    """Where DEAD keeps a command that was published on `subject`."""
+    return f"dead.{subject}"
+
+
+def dead_subjects(key: RunKey) -> str:
+    """All commands of a run in DEAD, as a filter."""
+    return dead_subject(f"cmd.*.*.*.{key.tenant}.{key.agent}.{key.run}.*")
 
 
 def digest_token(*parts: str | bytes, length: int = 26) -> str:

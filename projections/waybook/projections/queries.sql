@@ -56,6 +56,12 @@ SELECT EXISTS (
 SELECT count(*) AS settled FROM {front}.inbound_messages
 WHERE run = ANY ($1) AND ($2::text IS NULL OR tenant = $2) AND (ended_at IS NOT NULL OR hold <> 'none');
 
+-- name: open_runs
+-- Runs that have not ended, with the definition that they began under; $1 null: of all tenants.
+SELECT run, agent, tenant, definition, status, hold FROM {front}.inbound_messages
+WHERE ended_at IS NULL AND ($1::text IS NULL OR tenant = $1) AND NOT (definition = ANY ($2))
+ORDER BY received_at, run;
+
 -- name: beginning_with
 -- Runs whose id begins with these characters.
 SELECT run FROM {front}.inbound_messages

@@ -60,6 +60,13 @@ class ReadModels:
         """How many of these runs have ended or are held."""
         return int((await self._rows("settled", runs, tenant))[0]["settled"])
 
+    async def open_runs(self, *, tenant: str | None = None, but: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """Run, agent, tenant, definition, status and hold of the runs that have not ended, oldest first.
+
+        Those whose definition is among `but` are left out.
+        """
+        return await self._rows("open_runs", tenant, list(but))
+
     async def beginning_with(
         self, characters: str, *, agent: str | None = None, tenant: str | None = None
     ) -> list[str]:

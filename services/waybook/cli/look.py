@@ -11,6 +11,7 @@ from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.output import out, print_json, print_table, when
 from waybook.cli.running import run_async
 from waybook.engine.hold import why as explain
+from waybook.engine.ports import lane_consumer
 from waybook.events.codec import Codec
 from waybook.events.errors import InvalidInput, TerminalError
 from waybook.events.subjects import RunKey
@@ -18,6 +19,7 @@ from waybook.projections.errors import NoReadModels
 from waybook.services.bootstrap.installation import Installation, looked_at
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
+from waybook.services.reading.dead import last_given_up
 from waybook.services.reading.history import UnknownRun, read_history
 from waybook.services.reading.models import caught_up
 
@@ -121,11 +123,20 @@ def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: J
 async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) -> dict[str, Any]:
     async with looked_at(settings, "why", data_dir) as installation:
         key = await _find(installation, run, agent)
-        folded, _ = await read_history(installation.wiring.state, Codec(), key)
+        wiring = installation.wiring
+        dead = await last_given_up(wiring.notes, key)
+        try:
+            folded, _ = await read_history(wiring.state, Codec(), key)
+        except UnknownRun as error:
+            if dead is None:
+                raise
+            raise UnknownRun(f"{error}; its {dead.verb} ({dead.command}) stands in DEAD: {dead.reason}") from error
         definition, _ = mail_agent(settings)
         if folded.agent != definition.engine.agent:
             raise TerminalError(f"agent {folded.agent} is not carried here, so its lifecycle is not known")
-        answer = msgspec.to_builtins(explain(definition.engine, folded))
+        own = definition.engine.carries(folded.definition)
+        elsewhere = not own and await wiring.commands.is_taken(lane_consumer(folded.definition).name)
+        answer = msgspec.to_builtins(explain(definition.engine, folded, elsewhere=elsewhere, dead=dead))
         return {"run": key.run, "definition": folded.definition, **answer}
 
 

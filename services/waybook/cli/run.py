@@ -22,8 +22,10 @@ from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.intake.starts import Starts, Submission
 from waybook.services.reading.earlier_mails import EarlierMails
+from waybook.services.reading.unserved import Unserved, left_behind
 
 ANSWER_PATIENCE_S = 5.0
+UNSERVED_SHOWN = 10
 
 
 class Bar:
@@ -89,7 +91,21 @@ def _print_report(report: Report) -> None:
         out.print(f"{len(report.duplicates)} messages were already there; nothing was done again for them")
     if report.skipped:
         print_table("skipped", ("path", "reason"), [(s.path, s.reason) for s in report.skipped])
+    _print_unserved(report.unserved)
     out.print(f"{report.seconds:.1f} s")
+
+
+def _print_unserved(runs: list[Unserved]) -> None:
+    """Open runs of another version: by name as far as they fit, and what to do about them."""
+    if not runs:
+        return
+    rows = [(one.run, one.status, one.definition) for one in runs[:UNSERVED_SHOWN]]
+    print_table("no worker", ("run", "status", "definition"), rows)
+    more = f", {len(runs) - len(rows)} more of them not shown" if len(runs) > len(rows) else ""
+    out.print(
+        f"{len(runs)} open runs began under a version of their agent whose steps, events or states are others{more}; "
+        "they go on when that version runs"
+    )
 
 
 def _hold(message: dict[str, Any]) -> str:
@@ -158,6 +174,7 @@ async def _up(settings: Settings, data_dir: Path | None) -> None:
         await stack.enter_async_context(walking(installation, [agent], provides))
         out.print(f"nats-server  {installation.addresses.nats_url}")
         out.print(f"PostgreSQL   {installation.addresses.database_url}")
+        _print_unserved(await left_behind(installation, [agent]))
         out.print("walking; Ctrl-C stops")
         await stop.wait()
         out.print("stopping")

@@ -11,6 +11,7 @@ import msgspec
 
 from waybook.events.engine import Claim
 from waybook.events.errors import RetryableError, TerminalError
+from waybook.events.subjects import RunKey
 
 
 class PortError(RetryableError):
@@ -117,19 +118,27 @@ class Delivery(Protocol):
 
 
 class ConsumerSpec(msgspec.Struct, frozen=True):
-    """A durable consumer of COMMANDS: its name and the subjects it takes. Filters must be disjoint."""
+    """A durable consumer of COMMANDS: its name and the subjects it takes. Filters must be disjoint.
+
+    `idle_s`: it is removed when nobody pulled from it for so long, None: never. Its commands stay.
+    """
 
     name: str
     filter: str
+    idle_s: float | None = None
 
 
 CTL_ANY = ConsumerSpec("ctl_any", "cmd.ctl.any.>")
 NEW_ANY = ConsumerSpec("new_any", "cmd.new.any.>")
 
 
+LANE_IDLE_S = 7 * 24 * 3600.0
+"""Every definition has a lane, and most come and go."""
+
+
 def lane_consumer(definition: str) -> ConsumerSpec:
     """The consumer of the lane of one definition, named by its content hash."""
-    return ConsumerSpec(f"lane_{definition}", f"cmd.*.{definition}.>")
+    return ConsumerSpec(f"lane_{definition}", f"cmd.*.{definition}.>", LANE_IDLE_S)
 
 
 class Outgoing(msgspec.Struct, frozen=True):
@@ -180,6 +189,10 @@ class CommandQueue(Protocol):
         """Whether the command at `sequence` is still in COMMANDS, by the leader's word."""
         ...
 
+    async def is_taken(self, consumer: str) -> bool:
+        """Whether somebody works on this consumer just now: a pull waits, or deliveries are out. Raises PortUnavailable."""
+        ...
+
 
 class Heartbeat(Protocol):
     """Renews the leases of deliveries that are being worked on, whatever the main loop is busy with."""
@@ -220,6 +233,10 @@ class Notes(Protocol):
 
     async def bury(self, subject: str, payload: bytes, headers: Mapping[str, str]) -> None:
         """Stores a command in DEAD, under its own `subject`, with the reason in its headers; stored when it returns."""
+        ...
+
+    async def buried(self, key: RunKey) -> Sequence[Record]:
+        """The commands of a run in DEAD, in order; of several on one subject the last. Raises PortUnavailable."""
         ...
 
 

@@ -31,6 +31,7 @@ from waybook.engine.ports import (
     StateLog,
 )
 from waybook.events.engine import Claim
+from waybook.events.subjects import RunKey
 from waybook.services.walker.walker import WalkerPorts
 
 Boundary: TypeAlias = Literal[
@@ -208,6 +209,10 @@ class FaultyCommandQueue:
         """See CommandQueue."""
         return await self._inner.holds(sequence)
 
+    async def is_taken(self, consumer: str) -> bool:
+        """See CommandQueue."""
+        return await self._inner.is_taken(consumer)
+
 
 class FaultyDelivery:
     """A Delivery with boundaries around its verbs."""
@@ -272,6 +277,10 @@ class FaultyNotes:
         await self._faults.reached("bury.before", subject)
         await self._inner.bury(subject, payload, headers)
         await self._faults.reached("bury.after", subject)
+
+    async def buried(self, key: RunKey) -> Sequence[Record]:
+        """See Notes."""
+        return await self._inner.buried(key)
 
 
 class FaultyReplies:

@@ -25,6 +25,7 @@ from waybook.engine.ports import (
     StateLog,
 )
 from waybook.events.engine import Claim
+from waybook.events.subjects import RunKey
 from waybook.services.walker.walker import WalkerPorts
 
 T = TypeVar("T")
@@ -169,6 +170,9 @@ class FusedQueue:
     async def holds(self, sequence: int) -> bool:
         return await self._fuse.through(self._inner.holds(sequence))
 
+    async def is_taken(self, consumer: str) -> bool:
+        return await self._fuse.through(self._inner.is_taken(consumer))
+
 
 class FusedHeartbeat:
     """Heartbeats end with the worker, or while it is stopped."""
@@ -229,6 +233,9 @@ class FusedNotes:
     async def bury(self, subject: str, payload: bytes, headers: Mapping[str, str]) -> None:
         await self._fuse.through(self._inner.bury(subject, payload, headers))
         self._traffic.buried.append((subject, payload))
+
+    async def buried(self, key: RunKey) -> Sequence[Record]:
+        return await self._fuse.through(self._inner.buried(key))
 
 
 class FusedObjects:

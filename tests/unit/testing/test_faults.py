@@ -101,7 +101,7 @@ async def test_notes_replies_objects_and_reads_have_their_boundaries() -> None:
         "audit.before", "audit.after", "trace.before", "bury.before", "bury.after", "answer.before", "answer.after",
         "put.before", "put.after", "get.before", "history.before", "tail.before",
     ]  # fmt: skip
-    assert (notes.buried[0][0], replies.answers) == (START, {"_INBOX.x": [b"y"]})
+    assert (notes.dead[0].subject, replies.answers) == (f"dead.{START}", {"_INBOX.x": [b"y"]})
 
 
 async def test_what_is_disarmed_does_nothing() -> None:

@@ -1,7 +1,7 @@
 """Walkers on ports in memory: one queue, one log, one clock that is moved by hand."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -18,9 +18,11 @@ from waybook.engine.fold import fold_all
 from waybook.engine.ports import CTL_ANY, NEW_ANY
 from waybook.engine.run import Run
 from waybook.events.codec import Codec
-from waybook.events.command import Command, StartPayload
+from waybook.events.command import Answer, Command, StartPayload
 from waybook.events.engine import EngineEvent
+from waybook.events.headers import REPLY
 from waybook.events.subjects import RunKey, command_subject, state_subject
+from waybook.services.walker.definitions import lanes
 from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
 
 KEY = RunKey("t", "gated", "r")
@@ -40,16 +42,24 @@ class Done(StopEvent, frozen=True, kw_only=True):
 
 
 class Gates:
-    """Bodies stop at the gate of their step until it is opened; who came and went is noted."""
+    """Bodies stop at the gate of their step until it is opened; who came and went is noted, and how many at once."""
 
     def __init__(self) -> None:
         self.entered: list[str] = []
         self.passed: list[str] = []
+        self.most = 0
+        self._inside = 0
         self._open = {"first": asyncio.Event(), "second": asyncio.Event()}
 
     async def at(self, name: str) -> None:
         self.entered.append(name)
-        await self._open[name].wait()
+        self._inside += 1
+        self.most = max(self.most, self._inside)
+        try:
+            await asyncio.sleep(0)
+            await self._open[name].wait()
+        finally:
+            self._inside -= 1
         self.passed.append(name)
 
     def open(self, *names: str) -> None:
@@ -76,7 +86,9 @@ class Gated(Agent):
 class Process:
     """A walker with its own gates and heartbeat, as in a process of its own."""
 
-    def __init__(self, office: "Office", name: str, agent: type[Agent], options: dict[str, Any]) -> None:
+    def __init__(
+        self, office: "Office", name: str, agent: type[Agent], older: Sequence[type[Agent]], options: dict[str, Any]
+    ) -> None:
         self.gates = Gates()
         self.alive = True
         self.heartbeat = MemoryHeartbeat(office.commands, office.clock, self._lost)
@@ -89,8 +101,11 @@ class Process:
             heartbeat=self.heartbeat,
             clock=office.clock,
         )
-        chosen = WalkerOptions(**{"name": name, "pull_s": 0.02, "strict": True, **options})
-        self.walker = Walker([define(agent)], ports, provides={Gates: self.gates}, options=chosen)
+        current, past = define(agent), [define(one) for one in older]
+        self.lanes = lanes([current, *past])
+        names = tuple(spec.name for spec in self.lanes)
+        chosen = WalkerOptions(**{"name": name, "pull_s": 0.02, "strict": True, "lane_consumers": names, **options})
+        self.walker = Walker([current], ports, older=past, provides={Gates: self.gates}, options=chosen)
         self._running: asyncio.Task[None] | None = None
 
     def _lost(self) -> None:
@@ -120,30 +135,40 @@ class Office:
         self.clock = ManualClock()
         self.state = MemoryStateLog(self.clock)
         self.commands = MemoryCommandQueue(self.clock, ack_wait_s=LEASE_MS / 1000)
-        self.notes = MemoryNotes()
+        self.notes = MemoryNotes(self.clock)
         self.replies = MemoryReplies()
         self.objects = MemoryObjects()
         self.processes: list[Process] = []
 
-    async def process(self, name: str, agent: type[Agent] = Gated, **options: Any) -> Process:
+    async def process(
+        self, name: str, agent: type[Agent] = Gated, *, older: Sequence[type[Agent]] = (), **options: Any
+    ) -> Process:
         """A walker of `agent`, whose token is that of KEY; `options` as in WalkerOptions."""
-        await self.commands.ensure_consumers([CTL_ANY, NEW_ANY])
-        process = Process(self, name, agent, options)
+        process = Process(self, name, agent, older, options)
+        await self.commands.ensure_consumers([CTL_ANY, NEW_ANY, *process.lanes])
         self.processes.append(process)
         process.begin()
         return process
 
     async def start(self, id: str = "k1", key: RunKey = KEY) -> None:
-        payload = StartPayload(event="Go", body=msgspec.Raw(b"{}"))
+        await self.give("start", StartPayload(event="Go", body=msgspec.Raw(b"{}")), id=id, key=key)
+
+    async def give(self, verb: str, payload: object = None, *, id: str, key: RunKey = KEY) -> None:
+        """Publishes a command, with an inbox for its answer that is named after it."""
         command = Command(
             id=id,
-            verb="start",
+            verb=verb,
             issued_at=self.clock.now(),
             actor="p",
             payload=msgspec.Raw(msgspec.json.encode(payload)),
         )
-        subject = command_subject(key, "start", issuer="cli")
-        await self.commands.publish(subject, msgspec.json.encode(command), command=id)
+        subject = command_subject(key, verb, issuer="cli")
+        headers = {REPLY: f"_INBOX.{id}"}
+        await self.commands.publish(subject, msgspec.json.encode(command), command=id, headers=headers)
+
+    def answer(self, id: str) -> Answer:
+        """What was said to that command last."""
+        return msgspec.json.decode(self.replies.answers[f"_INBOX.{id}"][-1], type=Answer)
 
     def events(self, key: RunKey = KEY) -> list[EngineEvent]:
         codec = Codec()

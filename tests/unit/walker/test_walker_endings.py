@@ -1,20 +1,18 @@
-"""Walkers that stop, bodies that end in odd ways, ports that fail, and commands that kill what runs beside them."""
+"""Walkers that stop, bodies that end in odd ways, and ports that fail."""
 
 import asyncio
 import threading
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.unit.walker.office import KEY, Done, Gates, Go, Half, Office, Process, until
+from tests.unit.walker.office import Done, Gates, Go, Half, Office, until
 
 from waybook.agents import Agent, step
 from waybook.engine.ports import StreamFull
-from waybook.events.engine import ActionReleased, StepBegan, StepFailed
-from waybook.events.subjects import RunKey
+from waybook.events.engine import ActionReleased, StepFailed
 
 STARTED = threading.Event()
 MAY_END = threading.Event()
-NEIGHBOURS = tuple(RunKey("t", "gated", f"r{number}") for number in range(3))
 
 
 class CancelsItself(Agent):
@@ -169,69 +167,3 @@ async def test_a_short_step_does_not_shorten_the_lease_of_a_long_one_beside_it(o
     assert office.types().count("StepBegan") == 2
     one.gates.open("first")
     await until(lambda: not office.commands.waiting)
-
-
-async def start_all(office: Office) -> None:
-    for key in NEIGHBOURS:
-        await office.start(f"start-{key.run}", key)
-
-
-async def killed_with_all_in_flight(office: Office, name: str) -> None:
-    process = await office.process(name)
-    await until(lambda: len(process.gates.entered) == len(NEIGHBOURS))
-    await process.kill()
-    await office.lapse()
-
-
-async def test_after_a_first_death_everything_runs_side_by_side_again(office: Office) -> None:
-    await start_all(office)
-    await killed_with_all_in_flight(office, "one")
-    two = await office.process("two")
-    await until(lambda: len(two.gates.entered) == len(NEIGHBOURS))
-
-
-async def test_a_command_whose_next_loss_would_convict_it_runs_alone(office: Office) -> None:
-    """Rule 9: a process that dies a third time takes one command with it, not all that were in flight."""
-    await start_all(office)
-    await killed_with_all_in_flight(office, "one")
-    await killed_with_all_in_flight(office, "two")
-    three = await office.process("three")
-    await until(lambda: len(three.gates.entered) == 1)
-    await asyncio.sleep(0.05)
-    assert three.gates.entered == ["first"], "another runs beside it"
-    await three.kill()
-    await office.lapse()
-    four = await office.process("four")
-    four.gates.open("first", "second")
-    await until(lambda: not office.commands.waiting)
-    outcomes = sorted(str(run.outcome) for key in NEIGHBOURS if (run := office.run(key)) is not None)
-    assert outcomes == ["None", "completed", "completed"]
-    assert len(office.notes.buried) == 1
-
-
-async def test_commands_that_wait_to_run_alone_are_given_back_at_a_stop(office: Office) -> None:
-    await start_all(office)
-    await killed_with_all_in_flight(office, "one")
-    await killed_with_all_in_flight(office, "two")
-    three = await office.process("three")
-    await until(lambda: len(three.gates.entered) == 1)
-    await three.stop()
-    four = await office.process("four")
-    four.gates.open("first", "second")
-    await until(lambda: not office.commands.waiting)
-    assert all((run := office.run(key)) is not None and run.outcome == "completed" for key in NEIGHBOURS)
-
-
-async def test_after_those_that_run_alone_commands_are_taken_again(office: Office) -> None:
-    await start_all(office)
-    await killed_with_all_in_flight(office, "one")
-    await killed_with_all_in_flight(office, "two")
-    three: Process = await office.process("three")
-    await until(lambda: len(three.gates.entered) == 1)
-    await office.start("start-other", KEY)
-    await asyncio.sleep(0.05)
-    assert office.run() is None
-    three.gates.open("first", "second")
-    await until(lambda: not office.commands.waiting)
-    began = [e for e in office.events() if isinstance(e, StepBegan)]
-    assert [e.attempt for e in began] == [1, 1]

@@ -34,6 +34,7 @@ class _Consumer:
         self.created = created
         self.lease_ends: dict[int, int] = {}  # command sequence -> ms
         self.delivered: dict[int, int] = {}
+        self.pulls = 0
 
 
 class MemoryDelivery:
@@ -139,12 +140,23 @@ class MemoryCommandQueue:
             left = deadline - asyncio.get_running_loop().time()
             if taken or left <= 0:
                 return taken
-            await self._wait(min(left, self._next_lapse_s(self._consumers[consumer])))
+            pulled = self._consumers[consumer]
+            pulled.pulls += 1
+            try:
+                await self._wait(min(left, self._next_lapse_s(pulled)))
+            finally:
+                pulled.pulls -= 1
 
     async def holds(self, sequence: int) -> bool:
         """See CommandQueue."""
         self.faults.check()
         return sequence in self._stored
+
+    async def is_taken(self, consumer: str) -> bool:
+        """See CommandQueue."""
+        self.faults.check()
+        made, now = self._consumers.get(consumer), self._clock.now()
+        return made is not None and (made.pulls > 0 or any(end > now for end in made.lease_ends.values()))
 
     def remove(self, sequence: int) -> None:
         """A command was acknowledged or dropped."""

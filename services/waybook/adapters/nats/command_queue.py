@@ -88,6 +88,10 @@ class NatsCommandQueue:
         """See CommandQueue."""
         return await self._leader.at(sequence) is not None
 
+    async def is_taken(self, consumer: str) -> bool:
+        """See CommandQueue."""
+        return await self._consumers.is_taken(consumer)
+
     def _puller(self, consumer: str) -> tuple[Puller, asyncio.Lock]:
         known = self._pullers.get(consumer)
         if known is None:

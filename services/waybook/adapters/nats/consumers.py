@@ -1,5 +1,7 @@
 """The durable consumers of COMMANDS: making them, and when they were made."""
 
+import asyncio
+
 import msgspec
 
 from waybook.adapters.nats.connection import Connection
@@ -11,9 +13,15 @@ ACK_WAIT_S = 60.0
 MAX_ACK_PENDING = 20_000
 
 
+LOOKS = 4
+LOOK_S = 0.1  # between two pulls of a worker nobody waits for a moment
+
+
 class _Info(msgspec.Struct, frozen=True):
     created: str
     config: dict[str, object] = {}
+    num_waiting: int = 0
+    num_ack_pending: int = 0
 
 
 class _Done(msgspec.Struct, frozen=True):
@@ -56,6 +64,18 @@ class Consumers:
             return await self._make(self._ensured[name])
         raise port_error(ApiError(404, 10014, "consumer not found"), f"pull from {name} of {self._stream}")
 
+    async def is_taken(self, name: str) -> bool:
+        """See CommandQueue.is_taken."""
+        for look in range(LOOKS):
+            if look:
+                await asyncio.sleep(LOOK_S)
+            stored = await self._stored(name)
+            if stored is None:
+                return False
+            if stored.num_waiting or stored.num_ack_pending:
+                return True
+        return False
+
     async def _stored(self, name: str) -> _Info | None:
         info = await self._connection.api(f"CONSUMER.INFO.{self._stream}.{name}", None, _Info)
         if not isinstance(info, ApiError):
@@ -88,6 +108,8 @@ class Consumers:
             "filter_subject": spec.filter,
             "ack_wait": int(self._ack_wait_s * 1e9),
         }
+        if spec.idle_s is not None:
+            own["inactive_threshold"] = int(spec.idle_s * 1e9)
         return {**defaults, **kept, **own}
 
     async def _make(self, config: dict[str, object]) -> int:

@@ -54,6 +54,10 @@ class DirectReads:
         got = await self._page({"multi_last": subjects, "max_bytes": PAGE_BYTES})
         return {record.subject: record.sequence for record in got.records}
 
+    async def last(self, subject: str) -> list[Record]:
+        """The last message on each subject that the filter `subject` takes, in any order; at most 1,024."""
+        return (await self._page({"multi_last": [subject], "max_bytes": PAGE_BYTES})).records
+
     async def _page(self, body: dict[str, object]) -> Page:
         done: asyncio.Future[int | Lost] = asyncio.get_running_loop().create_future()
         replies: list[Reply] = []

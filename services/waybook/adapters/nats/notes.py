@@ -4,11 +4,12 @@ import logging
 from collections.abc import Mapping
 
 from waybook.adapters.nats.connection import Connection
+from waybook.adapters.nats.history import DirectReads
 from waybook.adapters.nats.publishing import Publisher
-from waybook.engine.ports import Outgoing, PortUnavailable
+from waybook.engine.ports import Outgoing, PortUnavailable, Record
 from waybook.events.errors import InvalidInput
 from waybook.events.headers import MSG_ID
-from waybook.events.subjects import digest_token
+from waybook.events.subjects import RunKey, dead_subject, dead_subjects, digest_token
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ class NatsNotes:
         self._connection = connection
         self._audit = Publisher(connection, "AUDITIN")
         self._dead = Publisher(connection, "DEAD")
+        self._graves = DirectReads(connection, "DEAD")
 
     async def audit(self, tenant: str, record: str, payload: bytes) -> None:
         """See Notes; stored on `audit.in.<tenant>.<record>`. Raises StreamFull, PortUnavailable, PortMisconfigured."""
@@ -54,7 +56,11 @@ class NatsNotes:
             kept = {name: value for name, value in kept.items() if name.startswith("Waybook-") and len(value) <= 1024}
             kept[CUT] = str(len(payload))
             payload = payload[: room - _size(kept) - len(named)]
-        await self._dead.publish(Outgoing(f"dead.{subject}", payload, named, kept))
+        await self._dead.publish(Outgoing(dead_subject(subject), payload, named, kept))
+
+    async def buried(self, key: RunKey) -> list[Record]:
+        """See Notes."""
+        return sorted(await self._graves.last(dead_subjects(key)), key=lambda record: record.sequence)
 
 
 class NatsReplies:

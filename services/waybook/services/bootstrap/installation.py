@@ -11,12 +11,13 @@ import msgspec
 from waybook.adapters.embedded import Addresses, Servers, servers_for_reading
 from waybook.adapters.nats.command_queue import STREAM as COMMANDS
 from waybook.agents.definition import AgentDefinition
-from waybook.engine.ports import PortMisconfigured
+from waybook.engine.ports import CTL_ANY, NEW_ANY, PortMisconfigured
 from waybook.events.subjects import state_stream
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import Wiring, walker_ports, wired
 from waybook.services.projector.child import projector_child
+from waybook.services.walker.definitions import lanes
 from waybook.services.walker.walker import Walker, WalkerOptions
 
 
@@ -63,13 +64,20 @@ async def looked_at(settings: Settings, role: str, data_dir: Path | None = None)
 
 @asynccontextmanager
 async def walking(
-    installation: Installation, agents: Sequence[AgentDefinition], provides: dict[type, Any], *, name: str = "walker"
+    installation: Installation,
+    agents: Sequence[AgentDefinition],
+    provides: dict[type, Any],
+    *,
+    older: Sequence[AgentDefinition] = (),
+    name: str = "walker",
 ) -> AsyncIterator[Walker]:
     """A walker at work for the time of the block; a graceful stop at its end.
 
-    Raises what broke the walker; the block is cancelled at that moment.
+    `older` definitions of the agents continue the runs that began under them. Raises what broke the walker; the block
+    is cancelled at that moment.
     """
     settings = installation.settings
+    own = lanes((*agents, *older))
     holder: list[Walker] = []
     async with AsyncExitStack() as stack:
         ports = await stack.enter_async_context(
@@ -79,9 +87,11 @@ async def walking(
                 ack_wait_s=settings.ack_wait_s,
                 exclusive=installation.exclusive,
                 on_lost=lambda: holder[0].claims_lost() if holder else None,
+                consumers=(CTL_ANY, NEW_ANY, *own),
             )
         )
-        walker = Walker(agents, ports, provides=provides, options=WalkerOptions(name=name, slots=settings.slots))
+        options = WalkerOptions(name=name, slots=settings.slots, lane_consumers=tuple(spec.name for spec in own))
+        walker = Walker(agents, ports, older=older, provides=provides, options=options)
         holder.append(walker)
         async with _beside(walker.run()):
             try:

@@ -19,6 +19,7 @@ from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.intake.starts import Starts, Submission
 from waybook.services.reading.earlier_mails import EarlierMails
+from waybook.services.reading.unserved import Unserved, left_behind
 
 POLL_S = 0.1
 PATIENCE_S = 120.0
@@ -44,13 +45,17 @@ class Duplicate(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What `waybook run --json` prints. `counts` are those of `messages`, by status."""
+    """What `waybook run --json` prints. `counts` are those of `messages`, by status.
+
+    `unserved` are open runs of the tenant, from earlier calls, that no worker carries on (hold "no worker").
+    """
 
     messages: list[dict[str, Any]]
     duplicates: list[Duplicate]
     skipped: list[Skipped]
     counts: dict[str, int]
     seconds: float
+    unserved: list[Unserved] = []
 
 
 async def run_mails(
@@ -69,13 +74,14 @@ async def run_mails(
         await stack.enter_async_context(walking(installation, [agent], provides))
         submissions, skipped = await _take_in(installation, items, progress)
         models = await stack.enter_async_context(ReadModels.open(installation.database_url))
-        runs = sorted({s.key.run for s in submissions})
+        left = await left_behind(installation, [agent])
+        runs = sorted({s.key.run for s in submissions} - {one.run for one in left})
         await _until_settled(models, settings.tenant, runs, progress)
         new = sorted({s.key.run for s in submissions if s.answer is not None and not s.answer.already})
         messages = await models.messages(tenant=settings.tenant, runs=new) if new else []
     duplicates = [Duplicate(s.path, s.key.run) for s in submissions if s.answer is not None and s.answer.already]
     counts = dict(sorted(Counter(str(m["status"]) for m in messages).items()))
-    return Report(messages, duplicates, skipped, counts, round(time.monotonic() - began, 3))
+    return Report(messages, duplicates, skipped, counts, round(time.monotonic() - began, 3), left)
 
 
 async def _take_in(

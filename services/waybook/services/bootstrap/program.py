@@ -15,6 +15,7 @@ from waybook.adapters.embedded import NatsServer
 from waybook.agents import Agent, StartEvent
 from waybook.agents.definition import AgentDefinition, define
 from waybook.engine.hold import hold
+from waybook.engine.ports import CTL_ANY, NEW_ANY
 from waybook.engine.run import Run
 from waybook.events.command import Command, StartPayload
 from waybook.events.errors import RetryableError
@@ -22,6 +23,7 @@ from waybook.events.subjects import RunKey, command_subject
 from waybook.events.typed import Event
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import Wiring, walker_ports, wired
+from waybook.services.walker.definitions import lanes
 from waybook.services.walker.walker import Walker, WalkerOptions
 
 POLL_S = 0.02
@@ -59,10 +61,13 @@ async def run_once(
     async with _server(nats_url) as url:
         await ensure_topology(url)
         async with wired(url, name="run-once") as wiring:
+            own = lanes([definition])
             async with walker_ports(
-                wiring, url, ack_wait_s=60.0, exclusive=nats_url is None, on_lost=lambda: walker.claims_lost()
-            ) as ports:
-                walker = Walker([definition], ports, provides=provides, options=WalkerOptions(pull_s=0.2))
+                wiring, url, ack_wait_s=60.0, exclusive=nats_url is None, on_lost=lambda: walker.claims_lost(),
+                consumers=(CTL_ANY, NEW_ANY, *own),
+            ) as ports:  # fmt: skip
+                options = WalkerOptions(pull_s=0.2, lane_consumers=tuple(spec.name for spec in own))
+                walker = Walker([definition], ports, provides=provides, options=options)
                 work = asyncio.create_task(walker.run())
                 try:
                     key = RunKey("main", definition.engine.agent, run or uuid4().hex[:26])

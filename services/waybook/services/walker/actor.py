@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from waybook.agents.definition import AgentDefinition
 from waybook.engine.inputs import (
     Accepted,
     Completed,
@@ -19,7 +18,6 @@ from waybook.engine.inputs import (
     Outcome,
     Refused,
     Released,
-    Start,
     World,
 )
 from waybook.engine.lease import (
@@ -27,12 +25,12 @@ from waybook.engine.lease import (
     Ack,
     Again,
     Bury,
+    Forward,
     GiveBack,
     Keep,
     Silent,
     give_back,
     is_expired,
-    is_last_chance,
     questions,
     reconcile,
     settle,
@@ -43,7 +41,7 @@ from waybook.events.codec import UnstorableCommit
 from waybook.events.engine import Failure
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
-from waybook.services.walker.correspondence import Item
+from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Committed
 from waybook.services.walker.mailbox import Mailbox
 from waybook.services.walker.office import Office
@@ -64,9 +62,9 @@ class RunActor:
     until it came again, here or elsewhere.
     """
 
-    def __init__(self, key: RunKey, definition: AgentDefinition, office: Office) -> None:
+    def __init__(self, key: RunKey, office: Office) -> None:
         self.key = key
-        self._definition = definition
+        self._definition = office.definitions.of(key, None)
         self._office = office
         self._waiting = Mailbox()
         self._run: Run | None = None
@@ -76,24 +74,23 @@ class RunActor:
         # Bodies by action: one that has ended stays until its result is decided, as None.
         self._tasks: dict[str, asyncio.Task[None] | None] = {}
         self._postponed: dict[str, tuple[asyncio.TimerHandle, Item]] = {}
-        self._apart = 0  # commands that wait for their turn to run alone in this process
         self._look_due = False
         self._looking: asyncio.TimerHandle | None = None
         self._stopping = False
 
     @property
     def busy(self) -> bool:
-        return self._working or bool(self._waiting or self._tasks or self.holds or self._postponed or self._apart)
+        return self._working or bool(self._waiting or self._tasks or self.holds or self._postponed)
+
+    @property
+    def active(self) -> bool:
+        """Whether it decides or runs a body just now, so that the death of this process would cost it something."""
+        return self._working or bool(self._waiting or self._tasks)
 
     def submit(self, item: Item) -> None:
         """Puts an input before the run; it is decided with everything else that waits."""
         self._waiting.put(item)
         self._nudge()
-
-    def submit_alone(self, item: Item) -> None:
-        """The turn of a command that was set apart has come."""
-        self._apart -= 1
-        self.submit(msgspec.structs.replace(item, alone=True))
 
     def _nudge(self) -> None:
         if not self._working and (self._waiting or self._look_due or self._to_release()):
@@ -119,6 +116,7 @@ class RunActor:
         finally:
             self._working = False
             self._office.healthy(self)
+        self._office.solitude.check()
         if not self.busy:
             self._cancel_timers()
             self._office.idle(self)
@@ -134,12 +132,9 @@ class RunActor:
 
     async def _decide(self, batch: list[Item]) -> None:
         """Decides until it is stored, or until nothing of the batch is left to decide."""
+        batch = self._office.solitude.admit(self.key, batch, self.holds)
         while batch := self._unexpired(batch):
             try:
-                if self._known == "stale" or (self._known == "never read" and not isinstance(_body(batch[0]), Start)):
-                    await self._read()
-                if not (batch := self._without_suspects(batch)):
-                    return
                 committed = await self._attempt(batch)
             except AppendConflict:
                 self._known = "stale"
@@ -162,48 +157,42 @@ class RunActor:
             if item.delivery is not None and isinstance(item.input, Delivered):
                 broken = self._office.is_broken(item.delivery)
                 if is_expired(self._run, item.input.command.id, item.delivery.claim, broken=broken):
-                    log.info("a delivery lapsed while it waited", extra={"action": "delivery_lapsed", **_of(item)})
+                    log.info("a delivery lapsed while it waited", extra={"action": "delivery_lapsed", **item.for_log()})
                     self._office.forget(item.delivery)
                     continue
             kept.append(item)
         return kept
 
-    def _without_suspects(self, batch: list[Item]) -> list[Item]:
-        """Sets commands apart that have to run alone in this process (rule 9)."""
-        kept = []
-        for item in batch:
-            if item.delivery is None or item.alone or not self._is_last_chance(item, item.delivery):
-                kept.append(item)
-                continue
-            log.warning("a command will run alone", extra={"action": "command_set_apart", **_of(item)})
-            self._apart += 1
-            self._office.set_apart(self, item)
-        return kept
-
-    def _is_last_chance(self, item: Item, delivery: Delivery) -> bool:
-        return is_last_chance(self._definition.engine, self._run, _command(item), delivery.claim, self._tasks)
-
     async def _attempt(self, batch: list[Item]) -> Committed | None:
-        """One decision and its append; None when it appended nothing and the run turned out to be stale."""
+        """One decision and its append; None when the batch has to be decided again.
+
+        So it has when nothing was appended and the run turned out to be stale, and when suspects were set aside.
+        """
+        if self._known == "stale" or (self._known == "never read" and not batch[0].is_start):
+            await self._read()
         inputs = [item.input for item in batch]
-        committed = await self._office.lifecycle.commit(
-            self._definition.engine,
+        lifecycle, engine = self._office.lifecycle, self._definition.engine
+        decision = lifecycle.decide(engine, self.key, self._run, inputs, await self._world(inputs))
+        if self._run is not None and self._office.solitude.set_aside(self.key, batch, decision):
+            return None
+        committed = await lifecycle.store(
+            engine,
             self.key,
             self._run,
-            inputs,
-            await self._world(inputs),
+            decision,
             tries=PERSON_TRIES if all(isinstance(i, Delivered) and i.person for i in inputs) else None,
             causation=next((i.command.id for i in inputs if isinstance(i, Delivered)), None),
         )
         if committed.appended:
             self._run, self._known = committed.run, "read"
-        elif not await self._office.lifecycle.confirmed(self.key, self._run):
+        elif not await lifecycle.confirmed(self.key, self._run):
             self._known = "stale"
             return None
         return committed
 
     async def _read(self) -> None:
         self._run = await self._office.lifecycle.load(self.key, self._run)
+        self._definition = self._office.definitions.of(self.key, self._run)
         self._known = "read"
 
     async def _world(self, inputs: Sequence[Input]) -> World:
@@ -234,7 +223,7 @@ class RunActor:
         """After the commit: start what began, stop what is no longer open, answer, settle the deliveries."""
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
             if item.delivery is not None and (isinstance(outcome, Accepted) or outcome == Nothing("held")):
-                self._renew(_command(item), item.delivery)
+                self._renew(item.command, item.delivery)
             if isinstance(item.input, Completed | Failed):
                 self._tasks.pop(item.input.action, None)
         self._reconcile()
@@ -317,6 +306,9 @@ class RunActor:
             await self._office.correspondence.answer(self.key, item, outcome, self._run)
         elif isinstance(following, Bury):
             await self._bury(command.id, delivery, following.reason)
+        elif isinstance(following, Forward):
+            await self._office.correspondence.forward(delivery, command.id, following.lane)
+            await self._finish(command.id, delivery)
         else:
             await self._office.correspondence.answer(self.key, item, outcome, self._run)
             await self._finish(command.id, delivery)
@@ -472,16 +464,3 @@ class RunActor:
 def _cancel(task: asyncio.Task[None] | None) -> None:
     if task is not None:
         task.cancel()
-
-
-def _body(item: Item) -> object:
-    return item.input.body if isinstance(item.input, Delivered) else None
-
-
-def _command(item: Item) -> str:
-    assert isinstance(item.input, Delivered)
-    return item.input.command.id
-
-
-def _of(item: Item) -> dict[str, object]:
-    return {"command": _command(item), "subject": item.delivery.subject if item.delivery is not None else None}

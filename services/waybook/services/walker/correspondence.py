@@ -6,13 +6,15 @@ from collections.abc import Mapping
 
 import msgspec
 
-from waybook.engine.inputs import Accepted, Delivered, Input, Nothing, Outcome, Refused
+from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Refused
 from waybook.engine.ports import Clock, CommandQueue, Delivery, Notes, Replies
 from waybook.engine.run import Run
 from waybook.events.command import Answer, Command, StartPayload
 from waybook.events.errors import InvalidInput
-from waybook.events.headers import REASON, REPLY
+from waybook.events.headers import BURIAL, COMMAND, MSG_ID, REASON, RECEIVED, REPLY, command_of
 from waybook.events.subjects import RUN_TOKEN, RunKey, command_subject, digest_token, parse_command_subject
+from waybook.services.walker.item import Item
+from waybook.services.walker.requests import received_at
 
 log = logging.getLogger(__name__)
 
@@ -21,15 +23,6 @@ MOST_TEXT = 1000
 
 _INBOX = re.compile(r"_INBOX[^\s.*>]*(?:\.[^\s.*>]+)+")
 """Where answers may go: a client's inbox. The subject comes from outside, and a walker may publish to STATE."""
-
-
-class Item(msgspec.Struct, frozen=True):
-    """An input waiting for a run, with the delivery that brought it. `alone`: nothing else runs in this process now."""
-
-    input: Input
-    delivery: Delivery | None = None
-    start: StartPayload | None = None
-    alone: bool = False
 
 
 class Correspondence:
@@ -85,7 +78,7 @@ class Correspondence:
             text,
             extra={"action": "command_rejected", "subject": delivery.subject, "error": text},
         )
-        await self._bury(delivery, text)
+        await self._bury(delivery, text, "rejected")
         run = delivery.subject.split(".")[6:7]
         answer = Answer(ok=False, command="", run="".join(run), reason="invalid_input", text=text)
         await self._send(delivery, answer)
@@ -95,8 +88,38 @@ class Correspondence:
         log.error(
             "command convicted: %s", reason, extra={"action": "command_convicted", "run": str(key), "command": command}
         )
-        await self._bury(delivery, reason)
+        await self._bury(delivery, reason, "convicted")
         await self._send(delivery, Answer(ok=False, command=command, run=key.run, reason="convicted", text=reason))
+
+    async def give_up(self, delivery: Delivery, text: str) -> None:
+        """A command that was delivered again and again and never decided stands in DEAD as it came: an alarm."""
+        log.critical("command given up: %s", text, extra={"action": "command_undelivered", "subject": delivery.subject})
+        await self._bury(delivery, text, "undelivered")
+        command = command_of(delivery.headers) or ""
+        run = "".join(delivery.subject.split(".")[6:7])
+        await self._send(delivery, Answer(ok=False, command=command, run=run, reason="undelivered", text=text))
+
+    async def forward(self, delivery: Delivery, command: str, lane: str) -> None:
+        """Publishes a command under the lane of its run's definition; the same bytes, so the same command.
+
+        Its message id names the message that is moved as well: within the duplicate window the command's own id would
+        be taken for a repetition and dropped, while a move that is repeated after a crash has to be one.
+        """
+        subject = parse_command_subject(delivery.subject)
+        first = str(received_at(delivery, subject))
+        kept = {name: value for name, value in delivery.headers.items() if not name.startswith("Nats-")}
+        await self._commands.publish(
+            command_subject(
+                subject.key, subject.verb, issuer=subject.issuer, command_class=subject.command_class, lane=lane
+            ),
+            delivery.payload,
+            command=f"{command}@{lane}.{delivery.claim.sequence}",
+            headers={**_as_lines(kept), COMMAND: command, RECEIVED: first},
+        )
+        log.info(
+            "command moved to the lane of its run",
+            extra={"action": "command_forwarded", "run": str(subject.key), "command": command, "lane": lane},
+        )
 
     async def late(self, key: RunKey, outcome: Refused) -> None:
         """A superseded attempt's result is refused; TRACE keeps a note (DESIGN 2, invariant 4)."""
@@ -120,8 +143,10 @@ class Correspondence:
             headers={REPLY: reply} if reply is not None else {},
         )
 
-    async def _bury(self, delivery: Delivery, reason: str) -> None:
-        headers = {**_as_lines(delivery.headers), REASON: _as_line(reason)[:500]}
+    async def _bury(self, delivery: Delivery, reason: str, kind: str) -> None:
+        headers = {**_as_lines(delivery.headers), REASON: _as_line(reason)[:500], BURIAL: kind}
+        if (command := command_of(headers)) is not None:
+            headers[MSG_ID] = command
         await self._notes.bury(delivery.subject, delivery.payload, headers)
 
     async def _send(self, delivery: Delivery, answer: Answer) -> None:

@@ -15,7 +15,7 @@ from waybook.engine.run import Run
 from waybook.events.codec import Codec, commit_headers, commit_id
 from waybook.events.commit import Commit
 from waybook.events.engine import EngineEvent
-from waybook.events.headers import COMMIT, PREVIOUS
+from waybook.events.headers import CAUSATION, COMMIT, DEFINITION, PREVIOUS
 from waybook.events.subjects import RunKey, state_subject
 
 
@@ -60,24 +60,47 @@ class Lifecycle:
         tail = await self._log.tail(state_subject(key))
         return (tail.sequence if tail is not None else 0) == (run.sequence if run is not None else 0)
 
-    async def commit(
+    async def definition_of(self, key: RunKey) -> str | None:
+        """The hash of the definition that decided last on a run, by the leader's word; None when there is no run."""
+        tail = await self._log.tail(state_subject(key))
+        return tail.headers.get(DEFINITION) if tail is not None else None
+
+    async def mentions(self, key: RunKey, command: str) -> bool:
+        """Whether a commit of the run names this command; nothing is decoded or folded."""
+        name = msgspec.json.encode(command)
+        async for record in self._log.history(state_subject(key)):
+            if record.headers.get(CAUSATION) == command or name in record.payload:
+                return True
+        return False
+
+    def decide(
+        self, definition: Definition, key: RunKey, run: Run | None, inputs: Sequence[Input], world: World
+    ) -> Decision:
+        """What `inputs` make of the run now; nothing is stored."""
+        return decide(definition, key, run, inputs, self._clock.now(), world)
+
+    async def store(
         self,
         definition: Definition,
         key: RunKey,
         run: Run | None,
-        inputs: Sequence[Input],
-        world: World,
+        decision: Decision,
         *,
         tries: int | None = None,
         causation: str | None = None,
     ) -> Committed:
-        """Decides and appends. Raises AppendConflict when `run` was not the latest; nothing is stored then."""
-        decision = decide(definition, key, run, inputs, self._clock.now(), world)
+        """Appends a decision made on `run`. Raises AppendConflict when that was not the latest; nothing is stored then."""
         if not decision.events or decision.run is None:
             return Committed(decision, run, False)
         commit = commit_of(decision, definition, self._actor)
         await self._append(key, run, commit, decision.run, tries=tries, causation=causation)
         return Committed(decision, decision.run, True)
+
+    async def commit(
+        self, definition: Definition, key: RunKey, run: Run | None, inputs: Sequence[Input], world: World
+    ) -> Committed:
+        """`decide`, then `store`."""
+        return await self.store(definition, key, run, self.decide(definition, key, run, inputs, world))
 
     async def _append(
         self, key: RunKey, run: Run | None, commit: Commit, after: Run, *, tries: int | None, causation: str | None

@@ -2,8 +2,7 @@
 
 from collections import deque
 
-from waybook.engine.inputs import Completed, Delivered, Input, Start
-from waybook.services.walker.correspondence import Item
+from waybook.services.walker.item import Item
 
 MERGE_LIMIT_BYTES = 200 * 1024
 
@@ -24,9 +23,9 @@ class Mailbox:
     def take(self) -> list[Item]:
         """The first ones, as many as are likely to fit into one commit; at least one."""
         batch = [self._waiting.popleft()]
-        size = _size(batch[0].input)
-        while self._waiting and size + _size(self._waiting[0].input) <= MERGE_LIMIT_BYTES:
-            size += _size(self._waiting[0].input)
+        size = batch[0].size
+        while self._waiting and size + self._waiting[0].size <= MERGE_LIMIT_BYTES:
+            size += self._waiting[0].size
             batch.append(self._waiting.popleft())
         return batch
 
@@ -35,12 +34,3 @@ class Mailbox:
         items = list(self._waiting)
         self._waiting.clear()
         return items
-
-
-def _size(one: Input) -> int:
-    """Bytes that an input adds to a commit, roughly: its payloads and the engine's own events."""
-    if isinstance(one, Completed):
-        return 2048 + sum(len(bytes(o.payload)) for o in one.outputs)
-    if isinstance(one, Delivered) and isinstance(one.body, Start):
-        return 2048 + len(bytes(one.body.output.payload))
-    return 2048

@@ -5,9 +5,11 @@ from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from waybook.engine.ports import Delivery, PortError
-from waybook.services.walker.correspondence import Correspondence, Item
+from waybook.services.walker.correspondence import Correspondence
+from waybook.services.walker.definitions import Definitions
 from waybook.services.walker.execution import Executor
 from waybook.services.walker.lifecycle import Lifecycle
+from waybook.services.walker.solitude import Solitude
 
 if TYPE_CHECKING:
     from waybook.services.walker.actor import RunActor
@@ -16,9 +18,11 @@ if TYPE_CHECKING:
 class Office(Protocol):
     """What an actor needs of its walker."""
 
+    definitions: Definitions
     lifecycle: Lifecycle
     executor: Executor
     correspondence: Correspondence
+    solitude: Solitude
 
     def free_slots(self) -> int: ...
     def now(self) -> int: ...
@@ -30,7 +34,6 @@ class Office(Protocol):
     async def hand_back(self, delivery: Delivery) -> None: ...
     def forget(self, delivery: Delivery) -> None: ...
     def free_slot(self, delivery: Delivery) -> None: ...
-    def set_apart(self, actor: "RunActor", item: Item) -> None: ...
     async def outage(self, who: object, error: PortError) -> None: ...
     def healthy(self, who: object) -> None: ...
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...

@@ -7,7 +7,8 @@ from waybook.engine.inputs import Body, Cancel, Continue, Delivered, Exec, Move,
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, SignalPayload, StartPayload
 from waybook.events.errors import InvalidInput, TerminalError
-from waybook.events.subjects import AGENT_TOKEN, RUN_TOKEN, CommandSubject, RunKey, check_token
+from waybook.events.headers import RECEIVED
+from waybook.events.subjects import AGENT_TOKEN, ANY, RUN_TOKEN, CommandSubject, RunKey, check_token
 
 RELAY_VERBS = frozenset({"timer", "exec", "answer", "continue"})
 PEOPLE = frozenset({"gw", "cli"})
@@ -84,8 +85,10 @@ def check_issuer(subject: CommandSubject) -> None:
 async def read_request(
     delivery: Delivery, subject: CommandSubject, command: Command, definition: AgentDefinition, objects: Objects
 ) -> tuple[Delivered, StartPayload | None]:
-    """The input of a decision, and the start's payload when it is one. Raises InvalidInput naming what is wrong."""
-    check_issuer(subject)
+    """The input of a decision, and the start's payload when it is one; its issuer is checked.
+
+    Raises InvalidInput naming what is wrong by `definition`.
+    """
     start: StartPayload | None = None
     try:
         if subject.verb == "start":
@@ -96,7 +99,13 @@ async def read_request(
     except (*UNREADABLE, TerminalError) as error:
         raise InvalidInput(f"the payload of {subject.verb} cannot be used: {error}") from error
     person = subject.issuer in PEOPLE and subject.verb != "start"
-    return Delivered(command, body, delivery.claim, delivery.received_at, person), start
+    return Delivered(command, body, delivery.claim, received_at(delivery, subject), person), start
+
+
+def received_at(delivery: Delivery, subject: CommandSubject) -> int:
+    """When COMMANDS got the command first, in ms UTC. Only walkers publish to lanes, so what stands there is believed."""
+    first = delivery.headers.get(RECEIVED, "") if subject.lane != ANY else ""
+    return min(int(first), delivery.received_at) if first.isdecimal() else delivery.received_at
 
 
 async def _start_body(payload: StartPayload, definition: AgentDefinition, objects: Objects) -> Start:

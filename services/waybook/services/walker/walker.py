@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +10,6 @@ import msgspec
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.errors import DefinitionError
-from waybook.engine.inputs import Refused
 from waybook.engine.ports import (
     Clock,
     CommandQueue,
@@ -24,15 +22,15 @@ from waybook.engine.ports import (
     StateLog,
 )
 from waybook.events.codec import Codec
-from waybook.events.command import Command, StartPayload
-from waybook.events.engine import ThreadJoined
-from waybook.events.errors import InvalidInput
-from waybook.events.subjects import RUN_TOKEN, RunKey, check_token, parse_command_subject
+from waybook.events.subjects import RunKey
 from waybook.services.walker.actor import RunActor
-from waybook.services.walker.correspondence import Correspondence, Item
+from waybook.services.walker.correspondence import Correspondence
+from waybook.services.walker.definitions import Definitions
 from waybook.services.walker.execution import Executor
+from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Lifecycle
-from waybook.services.walker.requests import check_tokens, read_command, read_request
+from waybook.services.walker.reception import Reception
+from waybook.services.walker.solitude import Solitude
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +65,9 @@ class WalkerPorts(msgspec.Struct, frozen=True):
 class WalkerOptions(msgspec.Struct, frozen=True):
     """`slots`: commands walked at once. `ctl_slots` are kept beside them for decisions. `pull_s`: one pull's patience.
 
+    `lane_consumers`: those of the lanes of its definitions (`waybook.services.walker.definitions.lanes`), with
+    `lane_slots` each; commands come there only when another walker could not continue their run.
+
     `stop_s`: how long a graceful stop may take, bodies in threads included. `strict`: a run actor that breaks stops the
     walker, instead of leaving its command to be redelivered.
     """
@@ -79,10 +80,15 @@ class WalkerOptions(msgspec.Struct, frozen=True):
     strict: bool = False
     new_consumer: str = "new_any"
     ctl_consumer: str = "ctl_any"
+    lane_consumers: tuple[str, ...] = ()
+    lane_slots: int = 16
 
 
 class Walker:
     """Walks the runs of `agents`. `provides` maps types that steps ask for to the objects they get.
+
+    `older` definitions of the same agents continue the runs that began under them and start none. Commands for runs
+    of a definition that is not carried at all go to its lane (DESIGN 3).
 
     `run()` works until `stop()`; cancelling it instead leaves everything as a killed process would. Raises
     DefinitionError at once when a step asks for a type that is not provided. A run actor that breaks for a reason
@@ -94,40 +100,37 @@ class Walker:
         agents: Sequence[AgentDefinition],
         ports: WalkerPorts,
         *,
+        older: Iterable[AgentDefinition] = (),
         provides: Mapping[type, Any] | None = None,
         options: WalkerOptions | None = None,
         codec: Codec | None = None,
     ) -> None:
-        self._agents = {a.engine.agent: a for a in agents}
+        self.definitions = Definitions(agents, older)
         self._ports = ports
         self._options = options or WalkerOptions()
-        _check_provided(agents, provides or {})
+        _check_provided(self.definitions, provides or {})
         self.lifecycle = Lifecycle(ports.state, codec or Codec(), ports.clock, self._options.name)
         self.executor = Executor(provides or {}, ports.clock)
         self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock)
+        self._reception = Reception(self.definitions, self.lifecycle, self.correspondence, ports.objects)
+        self.solitude = Solitude(self, self._wake_pulls)
         self._actors: dict[RunKey, RunActor] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
         self._crashed: BaseException | None = None
-        self._taken = {self._options.new_consumer: 0, self._options.ctl_consumer: 0}
+        self._slots = _slots(self._options)
+        self._taken = dict.fromkeys(self._slots, 0)
         self._origin: dict[int, str] = {}
         self._freed = asyncio.Event()
         self._outages: dict[object, PortError] = {}
-        self._apart: deque[tuple[RunActor, Item]] = deque()
-        self._alone = False
-        self._late: list[Delivery] = []  # came from a pull that was under way when a command was set apart
         self._loop: asyncio.AbstractEventLoop | None = None
 
     # --- taking commands
 
     async def run(self) -> None:
         """Takes and walks commands until `stop()`. Raises what broke a run actor for a reason of the program's own."""
-        options = self._options
         self._loop = asyncio.get_running_loop()
-        pulls = [
-            asyncio.create_task(self._pull(options.new_consumer, options.slots)),
-            asyncio.create_task(self._pull(options.ctl_consumer, options.ctl_slots)),
-        ]
+        pulls = [asyncio.create_task(self._pull(consumer, slots)) for consumer, slots in self._slots.items()]
         stopped = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([*pulls, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -160,10 +163,9 @@ class Walker:
         if self._crashed is not None:
             return
         self._stopping.set()
+        self.solitude.close()
         await self._release(everything=False)
         await asyncio.gather(*pulls)
-        for delivery in self._unbegun():
-            await self.hand_back(delivery)
         if not await self._quiet(self._options.stop_s / 2):
             await self._release(everything=True)
             if not await self._quiet(self._options.stop_s / 2):
@@ -171,13 +173,6 @@ class Walker:
                 return
         for actor in list(self._actors.values()):
             await actor.give_back()
-
-    def _unbegun(self) -> list[Delivery]:
-        """Deliveries that wait for commands that run alone, and those of the latter that had no turn."""
-        apart = [item.delivery for _, item in self._apart if item.delivery is not None]
-        late, self._late = self._late, []
-        self._apart.clear()
-        return [*apart, *late]
 
     async def _release(self, *, everything: bool) -> None:
         for actor in list(self._actors.values()):
@@ -195,9 +190,10 @@ class Walker:
             if 0 < slots - self._taken[consumer] < slots // 4:
                 await asyncio.sleep(COALESCE_S)
             free = slots - self._taken[consumer]
-            if free <= 0 or self.problem is not None or self._apart or self._alone:
+            if free <= 0 or self.problem is not None or self.solitude.engaged:
                 self._freed.clear()
                 await _first(self._freed.wait(), self._stopping.wait(), timeout=PROBE_S)
+                self.solitude.keep()
                 await self._probe(consumer)
                 continue
             try:
@@ -209,10 +205,10 @@ class Walker:
                 self._taken[consumer] += 1
                 self._origin[id(delivery)] = consumer
                 self._ports.heartbeat.hold(delivery.ack_subject, self._ports.clock.now() + DECIDE_MS)
-                if self._apart or self._alone:
-                    self._late.append(delivery)
+                if self.solitude.engaged:
+                    self.solitude.delay(delivery)
                 else:
-                    self.spawn(self._receive(delivery))
+                    self.receive(delivery)
             await asyncio.sleep(0)
 
     async def _probe(self, consumer: str) -> None:
@@ -226,14 +222,24 @@ class Walker:
             return
         self.healthy(consumer)
 
+    def receive(self, delivery: Delivery) -> None:
+        """Reads a delivery and puts it before its run; the ports may be away for long."""
+        self.spawn(self._receive(delivery))
+
     async def _receive(self, delivery: Delivery) -> None:
         try:
             while not self._stopping.is_set():
                 try:
-                    await self._route(delivery)
-                    return
+                    received = await self._reception.receive(delivery)
                 except PortError as error:
                     await self.outage(delivery.ack_subject, error)
+                    continue
+                if received is None:
+                    self.forget(delivery)
+                    return
+                if not self._stopping.is_set():
+                    self.submit(*received)
+                    return
             await self.hand_back(delivery)
         except Exception:
             self.forget(delivery)
@@ -241,45 +247,12 @@ class Walker:
         finally:
             self.healthy(delivery.ack_subject)
 
-    async def _route(self, delivery: Delivery) -> None:
-        try:
-            subject = parse_command_subject(delivery.subject)
-            check_tokens(subject.key)
-            command = read_command(delivery)
-            definition = self._agents.get(subject.key.agent)
-            if definition is None:
-                await self._refuse_agent(delivery, subject.key, command)
-                return
-            request, start = await read_request(delivery, subject, command, definition, self._ports.objects)
-            if start is not None and start.thread is not None and start.thread != subject.key.run:
-                await self._join_thread(subject.key, start)
-        except InvalidInput as error:
-            await self.correspondence.reject(delivery, error)
-            await delivery.term("invalid input")
-            self.forget(delivery)
-            return
-        if self._stopping.is_set():
-            await self.hand_back(delivery)
-            return
-        actor = self._actors.get(subject.key)
+    def submit(self, key: RunKey, item: Item) -> None:
+        """Puts an input before its run, which comes into memory when it is not there."""
+        actor = self._actors.get(key)
         if actor is None:
-            actor = self._actors[subject.key] = RunActor(subject.key, definition, self)
-        actor.submit(Item(request, delivery, start))
-
-    async def _refuse_agent(self, delivery: Delivery, key: RunKey, command: Command) -> None:
-        names = ", ".join(sorted(self._agents))
-        text = f"no agent {key.agent!r} here; this installation carries {names}"
-        await self.correspondence.refuse(delivery, key, command, Refused("unknown_agent", text))
-        await self.finish(delivery)
-
-    async def _join_thread(self, key: RunKey, start: StartPayload) -> None:
-        """A run belongs to its thread before it begins, so that a send can see newer mail (R X.1).
-
-        The message that a thread goes by has the thread's token as its run id: it is a member without a word.
-        """
-        assert start.thread is not None
-        thread = RunKey(key.tenant, "@thread", check_token("thread", start.thread, RUN_TOKEN))
-        await self.lifecycle.record(thread, ThreadJoined(agent=key.agent, run=key.run, message=start.id))
+            actor = self._actors[key] = RunActor(key, self)
+        actor.submit(item)
 
     # --- what actors need
 
@@ -297,6 +270,14 @@ class Walker:
 
     def hold(self, delivery: Delivery, until: int) -> None:
         self._ports.heartbeat.hold(delivery.ack_subject, until + DECIDE_MS)
+
+    def keep_lease(self, delivery: Delivery) -> bool:
+        """For a delivery that waits: its lease is renewed for another while, unless it broke and was let go."""
+        if self.is_broken(delivery):
+            self.forget(delivery)
+            return False
+        self.hold(delivery, self.now())
+        return True
 
     def let_lapse(self, delivery: Delivery) -> None:
         """Renews the lease no longer, while the delivery keeps its slot."""
@@ -327,24 +308,6 @@ class Walker:
         if not self.is_broken(delivery):
             await delivery.nak()
         self.forget(delivery)
-
-    # --- commands that run alone
-
-    def set_apart(self, actor: RunActor, item: Item) -> None:
-        """Takes a command whose next loss would convict it; it is decided when nothing else runs here."""
-        self._apart.append((actor, item))
-
-    def _give_turn(self) -> None:
-        """Nothing runs: the next command that was set apart has its turn, or commands are taken again."""
-        self._alone = bool(self._apart)
-        if self._apart:
-            actor, item = self._apart.popleft()
-            actor.submit_alone(item)
-            return
-        late, self._late = self._late, []
-        for delivery in late:
-            self.spawn(self._receive(delivery))
-        self._freed.set()
 
     # --- health
 
@@ -379,13 +342,18 @@ class Walker:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not self._tasks and (self._apart or self._alone) and not self._stopping.is_set():
-            self._give_turn()
         if not task.cancelled() and task.exception() is not None:
             log.error("a run actor broke", exc_info=task.exception(), extra={"action": "actor_broke"})
             if self._options.strict:
                 self._crashed = self._crashed or task.exception()
                 self._stopping.set()
+
+    def company(self) -> Collection[RunActor]:
+        """All runs in memory."""
+        return self._actors.values()
+
+    def _wake_pulls(self) -> None:
+        self._freed.set()
 
     def idle(self, actor: RunActor) -> None:
         """A run leaves memory when it parks."""
@@ -396,10 +364,7 @@ class Walker:
         """Lets a broken actor go: no word to the server about its deliveries, which lapse and come again."""
         if self._actors.get(actor.key) is actor:
             del self._actors[actor.key]
-        for _, item in [one for one in self._apart if one[0] is actor]:
-            assert item.delivery is not None
-            self.forget(item.delivery)
-        self._apart = deque(one for one in self._apart if one[0] is not actor)
+        self.solitude.check()
 
     def claims_lost(self) -> None:
         """Called after a pause longer than the lease, from any thread."""
@@ -411,7 +376,13 @@ class Walker:
             actor.claims_lost()
 
 
-def _check_provided(agents: Sequence[AgentDefinition], provides: Mapping[type, Any]) -> None:
+def _slots(options: WalkerOptions) -> dict[str, int]:
+    """How many commands may be held at once, by consumer."""
+    lanes = dict.fromkeys(options.lane_consumers, options.lane_slots)
+    return {options.new_consumer: options.slots, options.ctl_consumer: options.ctl_slots, **lanes}
+
+
+def _check_provided(agents: Iterable[AgentDefinition], provides: Mapping[type, Any]) -> None:
     for agent in agents:
         for body in agent.bodies.values():
             for name, kind in body.signature.injected.items():

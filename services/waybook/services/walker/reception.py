@@ -1,0 +1,107 @@
+"""From a delivery to the input of a run's decision; what needs no run is settled here."""
+
+from waybook.agents.definition import AgentDefinition
+from waybook.engine.inputs import Refused
+from waybook.engine.ports import Delivery, Objects
+from waybook.events.command import Command, StartPayload
+from waybook.events.engine import ThreadJoined
+from waybook.events.errors import InvalidInput
+from waybook.events.headers import command_of
+from waybook.events.subjects import ANY, RUN_TOKEN, CommandSubject, RunKey, check_token, parse_command_subject
+from waybook.services.walker.correspondence import Correspondence
+from waybook.services.walker.definitions import Definitions
+from waybook.services.walker.item import Item
+from waybook.services.walker.lifecycle import Lifecycle
+from waybook.services.walker.requests import check_issuer, check_tokens, read_command, read_request
+
+MOST_DELIVERIES = 10
+"""How often a command is delivered without a commit of it before it is given up undecided (claims, rule 9)."""
+
+
+class Reception:
+    """Reads what was delivered, by the definition of the run that it is for."""
+
+    def __init__(
+        self, definitions: Definitions, lifecycle: Lifecycle, correspondence: Correspondence, objects: Objects
+    ) -> None:
+        self._definitions = definitions
+        self._lifecycle = lifecycle
+        self._correspondence = correspondence
+        self._objects = objects
+
+    async def receive(self, delivery: Delivery) -> tuple[RunKey, Item] | None:
+        """The run and the input; None for a delivery that was settled. Raises PortError, then call it again."""
+        if delivery.claim.delivery > MOST_DELIVERIES and not await self._has_commit(delivery):
+            text = f"delivered {delivery.claim.delivery} times without a commit"
+            await self._correspondence.give_up(delivery, text)
+            await delivery.ack()
+            return None
+        try:
+            return await self._read(delivery)
+        except InvalidInput as error:
+            await self._correspondence.reject(delivery, error)
+            await delivery.term("invalid input")
+            return None
+
+    async def _has_commit(self, delivery: Delivery) -> bool:
+        """Whether the command ever reached STATE; neither it nor its run is decoded, since that may be what kills."""
+        command = command_of(delivery.headers)
+        try:
+            key = parse_command_subject(delivery.subject).key
+            check_tokens(key)
+        except InvalidInput:
+            return False
+        return command is not None and await self._lifecycle.mentions(key, command)
+
+    async def _read(self, delivery: Delivery) -> tuple[RunKey, Item] | None:
+        subject = parse_command_subject(delivery.subject)
+        check_tokens(subject.key)
+        command = read_command(delivery)
+        current = self._definitions.current(subject.key.agent)
+        if current is None:
+            await self._refuse_agent(delivery, subject.key, command)
+            return None
+        check_issuer(subject)
+        definition = await self._definition(subject, current)
+        try:
+            request, start = await read_request(delivery, subject, command, definition, self._objects)
+        except InvalidInput:
+            lane = await self._foreign_lane(subject.key)
+            if lane is None:
+                raise
+            await self._correspondence.forward(delivery, command.id, lane)
+            await delivery.ack()
+            return None
+        if start is not None and start.thread is not None and start.thread != subject.key.run:
+            await self._join_thread(subject.key, start)
+        return subject.key, Item(request, delivery, start)
+
+    async def _definition(self, subject: CommandSubject, current: AgentDefinition) -> AgentDefinition:
+        """The definition by which a payload is read: the run's own, where there is a choice."""
+        agent = subject.key.agent
+        if not self._definitions.has_older(agent) or (subject.verb == "start" and subject.lane == ANY):
+            return current
+        decided_by = await self._lifecycle.definition_of(subject.key)
+        return (self._definitions.carrying(agent, decided_by) if decided_by is not None else None) or current
+
+    async def _foreign_lane(self, key: RunKey) -> str | None:
+        """The lane of a run that no definition here carries: what cannot be read here may well be read there."""
+        decided_by = await self._lifecycle.definition_of(key)
+        if decided_by is None or self._definitions.carrying(key.agent, decided_by) is not None:
+            return None
+        return decided_by
+
+    async def _refuse_agent(self, delivery: Delivery, key: RunKey, command: Command) -> None:
+        names = ", ".join(self._definitions.agents)
+        text = f"no agent {key.agent!r} here; this installation carries {names}"
+        await self._correspondence.refuse(delivery, key, command, Refused("unknown_agent", text))
+        await delivery.ack()
+
+    async def _join_thread(self, key: RunKey, start: StartPayload) -> None:
+        """A run belongs to its thread before it begins, so that a send can see newer mail (R X.1).
+
+        The message that a thread goes by has the thread's token as its run id: it is a member without a word.
+        """
+        assert start.thread is not None
+        thread = RunKey(key.tenant, "@thread", check_token("thread", start.thread, RUN_TOKEN))
+        await self._lifecycle.record(thread, ThreadJoined(agent=key.agent, run=key.run, message=start.id))
