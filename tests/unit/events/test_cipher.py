@@ -24,7 +24,7 @@ class Toy:
         return f"{place.event}.{place.field}:{value[::-1].hex()}"
 
     def decrypt(self, place: FieldPlace, text: str) -> bytes:
-        where, _, value = text.partition(":")
+        where, _, value = text.rpartition(":")
         if where != f"{place.event}.{place.field}" or place.subject != SUBJECT:
             raise ValueError(f"made for {where}, found at {place}")
         return bytes.fromhex(value)[::-1]
