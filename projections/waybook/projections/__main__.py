@@ -14,11 +14,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
+from waybook.adapters.metrics.listening import LOOPBACK
 from waybook.adapters.nats.connection import Connection
 from waybook.adapters.nats.settings import NatsSettings
 from waybook.engine.ports import PortUnavailable
 from waybook.events.errors import TerminalError
 from waybook.events.subjects import state_stream
+from waybook.projections.observing import Observed, observed
 from waybook.projections.projector import Projector, ProjectorSettings
 from waybook.projections.read_models import FRONT
 
@@ -29,10 +31,14 @@ NATS_WAIT_S = 1.0
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
-    """The options; what is not given comes from WAYBOOK_NATS_URL and WAYBOOK_DATABASE_URL."""
+    """The options; what is not given comes from WAYBOOK_NATS_URL and the like."""
     parser = argparse.ArgumentParser(prog="python -m waybook.projections", description="Keeps the read models.")
     parser.add_argument("--nats-url", default=os.environ.get("WAYBOOK_NATS_URL"), help="comma separated")
     parser.add_argument("--database-url", default=os.environ.get("WAYBOOK_DATABASE_URL"))
+    parser.add_argument("--nats-inbox-prefix", default=os.environ.get("WAYBOOK_NATS_INBOX_PREFIX") or "_INBOX")
+    parser.add_argument("--metrics-port", type=int, default=os.environ.get("WAYBOOK_METRICS_PORT") or -1, metavar="N")
+    parser.add_argument("--metrics-host", default=os.environ.get("WAYBOOK_METRICS_HOST") or LOOPBACK)
+    parser.add_argument("--metrics-fd", type=int, metavar="FD", help="answer /metrics on this listening socket")
     parser.add_argument("--schema", default=FRONT, help="the schema that users query (default %(default)s)")
     parser.add_argument("--stream", action="append", help=f"a stream of STATE (default {state_stream()})")
     parser.add_argument("--parent", type=int, metavar="PID", help="end when this process is no longer the parent")
@@ -44,25 +50,33 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 
 
 async def project(options: argparse.Namespace) -> None:
-    """Projects until told to end. Raises ProjectionStopped, PortMisconfigured."""
+    """Projects until told to end. Raises ProjectionStopped, PortMisconfigured, MetricsAddressUnusable."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     watch = asyncio.create_task(_watch_parent(options.parent, ending)) if options.parent else None
-    settings = NatsSettings(servers=tuple(options.nats_url.split(",")), name="waybook-projector")
-    connection = await _connected(settings, ending)
-    if connection is not None:
-        async with connection:
-            streams = tuple(options.stream or (state_stream(),))
-            projector = Projector(
-                connection, options.database_url, ProjectorSettings(front=options.schema, streams=streams)
-            )
-            stopper = asyncio.create_task(_stop_on(ending, projector))
-            await projector.run()
-            stopper.cancel()
+    streams = tuple(options.stream or (state_stream(),))
+    with observed(streams, options.metrics_port, options.metrics_host, options.metrics_fd) as observing:
+        await _project(options, ProjectorSettings(front=options.schema, streams=streams), observing, ending)
     if watch is not None:
         watch.cancel()
+
+
+async def _project(
+    options: argparse.Namespace, settings: ProjectorSettings, observing: Observed, ending: asyncio.Event
+) -> None:
+    servers = tuple(options.nats_url.split(","))
+    nats = NatsSettings(servers=servers, name="waybook-projector", inbox_prefix=options.nats_inbox_prefix)
+    connection = await _connected(nats, ending)
+    if connection is None:
+        return
+    async with connection:
+        projector = Projector(connection, options.database_url, settings, hook=observing.hook)
+        stopper = asyncio.create_task(_stop_on(ending, projector))
+        async with observing.serving(connection, projector):
+            await projector.run()
+        stopper.cancel()
 
 
 async def _connected(settings: NatsSettings, ending: asyncio.Event) -> Connection | None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal
@@ -11,6 +12,7 @@ import asyncpg
 import msgspec
 
 from waybook.adapters.nats.connection import Connection as NatsConnection
+from waybook.engine.hooks import BatchProjected, Hook, ProjectionRestarted, ignore
 from waybook.engine.ports import PortError
 from waybook.events.codec import Codec
 from waybook.events.commit import Position
@@ -57,10 +59,11 @@ class Projector:
         database_url: str,
         settings: ProjectorSettings | None = None,
         codec: Codec | None = None,
+        hook: Hook = ignore,
     ) -> None:
         self.settings = settings or ProjectorSettings()
         self.streams = {
-            name: StreamProjector(nats, database_url, name, self.settings, codec or Codec())
+            name: StreamProjector(nats, database_url, name, self.settings, codec or Codec(), hook)
             for name in self.settings.streams
         }
 
@@ -97,17 +100,25 @@ class StreamProjector:
     """The projector of one stream."""
 
     def __init__(
-        self, nats: NatsConnection, database_url: str, stream: str, settings: ProjectorSettings, codec: Codec
+        self,
+        nats: NatsConnection,
+        database_url: str,
+        stream: str,
+        settings: ProjectorSettings,
+        codec: Codec,
+        hook: Hook = ignore,
     ) -> None:
         self.name = stream
         self.health: Health = "starting"
         self.mark = Mark()
+        self.placed = False  # whether `mark` is where the read models are: not before they were asked, nor on standby
         self.commits = 0  # applied by this process
         self.batches = 0
         self._settings = settings
         self._database_url = database_url
         self._nats = nats
         self._codec = codec
+        self._hook = hook
         self._reader: LogReader | None = None
         self._stopping = asyncio.Event()
         self._moved = asyncio.Condition()
@@ -154,6 +165,7 @@ class StreamProjector:
 
     def _note(self, exc: Exception) -> None:
         self.health = "waiting"
+        self._hook(ProjectionRestarted(self.name))
         extra = {"action": "projection_waits", "stream": self.name, "error": f"{type(exc).__name__}: {exc}"}
         log.warning("the projection of %s starts again from its checkpoint: %s", self.name, exc, extra=extra)
 
@@ -174,6 +186,7 @@ class StreamProjector:
                 log.warning("read models were filled by another version; rebuild them", extra=extra)
             tables = Tables(connection, generation, self.name)
             await self._set_mark(await tables.open())
+            self.placed = True
             await reader.open(self.mark)
             self.health = "running"
             extra = {"action": "projection_runs", "stream": self.name, "sequence": self.mark.sequence}
@@ -195,7 +208,7 @@ class StreamProjector:
             if await connection.fetchval("SELECT pg_try_advisory_lock(hashtextextended($1, 0))", name):
                 return True
             if self.health != "standby":
-                self.health = "standby"
+                self.health, self.placed = "standby", False
                 log.info("another reader is active", extra={"action": "projection_standby", "stream": self.name})
             try:
                 await asyncio.wait_for(self._stopping.wait(), self._settings.standby_s)
@@ -212,7 +225,9 @@ class StreamProjector:
                     raise ConnectionResetError("the connection to PostgreSQL was lost")
                 continue
             due = now() + self._settings.pace_s
+            began = time.perf_counter()
             await tables.apply(batch, self.mark)
+            self._hook(BatchProjected(self.name, batch.commits, time.perf_counter() - began))
             reader.ack(batch)
             self.batches += 1
             self.commits += batch.commits

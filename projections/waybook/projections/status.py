@@ -1,7 +1,5 @@
 """How far the read models are behind the log."""
 
-import time
-
 import msgspec
 
 from waybook.adapters.nats.connection import Connection as NatsConnection
@@ -10,7 +8,7 @@ from waybook.projections.errors import NoReadModels
 from waybook.projections.generation import live_generation
 from waybook.projections.read_models import FRONT, ReadModels
 from waybook.projections.session import connect_reader, port_errors
-from waybook.projections.stream import Stream
+from waybook.projections.stream import Stream, lag_behind
 
 
 class StreamStatus(msgspec.Struct, frozen=True):
@@ -63,11 +61,6 @@ async def status(
 
 
 async def _stream(nats: NatsConnection, models: ReadModels, name: str) -> StreamStatus:
-    stream = Stream(nats, name)
     checkpoint = await models.position(name)
-    state = await stream.state()
-    last = state.last_seq if state is not None else None
-    behind = max(0, (last or 0) - checkpoint)
-    oldest = await stream.message(checkpoint + 1) if behind else None
-    lag_s = max(0.0, time.time() - oldest.stored_at / 1000) if oldest is not None else 0.0
-    return StreamStatus(name, checkpoint, last, behind, round(lag_s, 3), await models.has_reader(name))
+    lag = await lag_behind(Stream(nats, name), checkpoint)
+    return StreamStatus(name, checkpoint, *lag, await models.has_reader(name))

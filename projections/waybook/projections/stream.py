@@ -2,6 +2,7 @@
 
 import base64
 import re
+import time
 from datetime import datetime
 from typing import NamedTuple
 
@@ -69,6 +70,27 @@ class Stream:
         block = base64.b64decode(got.message.hdrs).decode("utf-8", "replace")
         found = _COMMIT_ID.search(block)
         return StoredMessage(found[1].strip() if found is not None else "", milliseconds(got.message.time))
+
+
+class Lag(NamedTuple):
+    """How far somebody at a position is behind: commits, and the age of the oldest of them in seconds (0.0: none).
+
+    `last_sequence` is None when there is no such stream.
+    """
+
+    last_sequence: int | None
+    events: int
+    seconds: float
+
+
+async def lag_behind(stream: Stream, position: int) -> Lag:
+    """How far `position` is behind the end of `stream`. Raises as Stream does."""
+    state = await stream.state()
+    last = state.last_seq if state is not None else None
+    behind = max(0, (last or 0) - position)
+    oldest = await stream.message(position + 1) if behind else None
+    seconds = max(0.0, time.time() - oldest.stored_at / 1000) if oldest is not None else 0.0
+    return Lag(last, behind, round(seconds, 3))
 
 
 def milliseconds(rfc3339: str) -> int:

@@ -10,18 +10,19 @@ from typing import Any, Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from waybook.cli.options import DataDir, Json, Paths
+from waybook.cli.options import DataDir, Json, MetricsPort, Paths
 from waybook.cli.output import err, fail, out, print_counts, print_json, print_table
 from waybook.cli.running import run_async
 from waybook.inbox.intake.sources import Item, Skipped, read_sources
-from waybook.services.bootstrap.installation import looked_at, owned, projecting, walking
+from waybook.services.bootstrap.installation import looked_at, owned, projecting
 from waybook.services.bootstrap.mail_agent import mail_agent
+from waybook.services.bootstrap.mail_walker import walking_mails
 from waybook.services.bootstrap.main_job import Report, run_mails
+from waybook.services.bootstrap.observing import ANY_PORT, observed
 from waybook.services.bootstrap.runtime import settle_memory
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.intake.starts import Starts, Submission
-from waybook.services.reading.earlier_mails import EarlierMails
 from waybook.services.reading.unserved import Unserved, left_behind
 
 ANSWER_PATIENCE_S = 5.0
@@ -62,7 +63,7 @@ def check_paths(paths: Iterable[Path]) -> None:
         fail(f"there is no file or folder {', '.join(missing)}", 2)
 
 
-def run(paths: Paths, data_dir: DataDir = None, as_json: Json = False) -> None:
+def run(paths: Paths, data_dir: DataDir = None, metrics_port: MetricsPort = None, as_json: Json = False) -> None:
     """Take mails in, walk each through its steps, wait until it has ended or is held, and show where it stands.
 
     The servers are started for the duration, unless WAYBOOK_NATS_URL and WAYBOOK_DATABASE_URL name real ones.
@@ -70,11 +71,18 @@ def run(paths: Paths, data_dir: DataDir = None, as_json: Json = False) -> None:
     check_paths(paths)
     settle_memory()
     with Bar() as bar:
-        report = run_async(run_mails(Settings.load(), read_sources(paths), bar, data_dir))
+        report = run_async(_run(Settings.load().with_metrics_port(metrics_port), paths, bar, data_dir))
     print_json(report) if as_json else _print_report(report)
     named = {str(p) for p in paths if p.is_file()}
     if any(s.path in named for s in report.skipped) or (report.skipped and not (report.messages or report.duplicates)):
         raise SystemExit(1)
+
+
+async def _run(settings: Settings, paths: list[Path], bar: Bar, data_dir: Path | None) -> Report:
+    with observed(settings, [mail_agent(settings)[0]]) as observing:
+        for service, address in observing.addresses.items():
+            err.print(f"metrics of the {service}: {address}")
+        return await run_mails(settings, read_sources(paths), bar, data_dir, observing)
 
 
 def _print_report(report: Report) -> None:
@@ -155,10 +163,10 @@ async def _ingest(
     return taken, skipped
 
 
-def up(data_dir: DataDir = None) -> None:
-    """Run everything until Ctrl-C: servers, walker, projector."""
+def up(data_dir: DataDir = None, metrics_port: MetricsPort = None) -> None:
+    """Run everything until Ctrl-C: servers, walker, projector, each with its metrics (by default on free ports)."""
     settle_memory()
-    run_async(_up(Settings.load(), data_dir))
+    run_async(_up(Settings.load().with_metrics_port(metrics_port), data_dir))
 
 
 async def _up(settings: Settings, data_dir: Path | None) -> None:
@@ -167,14 +175,15 @@ async def _up(settings: Settings, data_dir: Path | None) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        installation = await stack.enter_async_context(owned(settings, "up", data_dir))
-        await stack.enter_async_context(projecting(installation))
-        earlier = await stack.enter_async_context(EarlierMails.open(installation.database_url, settings.tenant))
-        agent, provides = mail_agent(settings, earlier)
-        await stack.enter_async_context(walking(installation, [agent], provides))
+        observing = stack.enter_context(observed(settings, [mail_agent(settings)[0]], otherwise=ANY_PORT))
+        installation = await stack.enter_async_context(owned(settings, "up", data_dir, observing.hook))
+        await stack.enter_async_context(projecting(installation, observing))
+        walker = await stack.enter_async_context(walking_mails(installation, observing))
         out.print(f"nats-server  {installation.addresses.nats_url}")
         out.print(f"PostgreSQL   {installation.addresses.database_url}")
-        _print_unserved(await left_behind(installation, [agent]))
+        _print_unserved(await left_behind(installation, tuple(walker.definitions)))
+        for service, address in observing.addresses.items():
+            out.print(f"{'metrics':<13}{address} ({service})")
         out.print("walking; Ctrl-C stops")
         await stop.wait()
         out.print("stopping")

@@ -18,6 +18,7 @@ from waybook.adapters.nats.errors import SEQUENCE_TAKEN, ApiError, PubAck, meani
 from waybook.adapters.nats.frames import END, FIRST_LINE, header_lines
 from waybook.adapters.nats.history import DirectReads
 from waybook.adapters.nats.outcome import LeaderReads, is_own
+from waybook.engine.hooks import GroupSent, Hook, ignore
 from waybook.engine.ports import AppendConflict, Draft, OutcomeUnknown, PortError, PortMisconfigured, PortUnavailable
 from waybook.events.headers import EXPECTED_STREAM, EXPECTED_SUBJECT_SEQUENCE
 
@@ -27,6 +28,7 @@ _PUB_ACK = msgspec.json.Decoder(PubAck)
 _SILENT = PubAck(error=ApiError(503, 0, "no stream answers"))
 SURE_BYTES = 64 * 1024  # every server takes that
 DOUBT_LOG_TRIES = 20
+ALONE = GroupSent(1)
 DOUBT_WAIT_S = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)  # between the tries of one commit
 
 
@@ -71,12 +73,13 @@ class Member:
 
 
 class GroupCommit:
-    """Sends drafts to one stream and settles the outcome of each."""
+    """Sends drafts to one stream and settles the outcome of each; `hook` is told of every publish."""
 
-    def __init__(self, connection: Connection, stream: str, settings: GroupSettings) -> None:
+    def __init__(self, connection: Connection, stream: str, settings: GroupSettings, hook: Hook = ignore) -> None:
         self.stream = stream
         self._connection = connection
         self._settings = settings
+        self._hook = hook
         self._leader = LeaderReads(connection, stream)
         self._direct = DirectReads(connection, stream)
         self._guard = FIRST_LINE + f"{EXPECTED_STREAM}: {stream}\r\n{EXPECTED_SUBJECT_SEQUENCE}: ".encode()
@@ -171,6 +174,7 @@ class GroupCommit:
             self._singles += 1
             reply = self._connection.expect(member.draft.subject, partial(self._on_single, member))
             frames.append(_frame(member, reply, END))
+            self._hook(ALONE)
         self._connection.send(b"".join(frames))
 
     def _on_single(self, member: Member, answer: Reply | Lost) -> None:
@@ -208,6 +212,7 @@ class GroupCommit:
         self._batches += 1
         self._members += len(members)
         self.batches += 1
+        self._hook(GroupSent(len(members)))
         batch = self._batch_prefix + b"%d" % self.batches
         reply = self._connection.expect(members[0].draft.subject, lambda a: on_answer(a), many=True)
 

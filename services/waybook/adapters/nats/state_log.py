@@ -9,6 +9,7 @@ from waybook.adapters.nats.connection import Connection
 from waybook.adapters.nats.group_commit import GroupCommit, GroupSettings
 from waybook.adapters.nats.history import DirectReads
 from waybook.adapters.nats.outcome import LeaderReads
+from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import Draft, OutcomeUnknown, Record
 from waybook.events.errors import InvalidInput
 
@@ -16,12 +17,14 @@ _LITERAL = re.compile(r"[^\s.*>]+(?:\.[^\s.*>]+)*")
 
 
 class NatsStateLog:
-    """The port StateLog on one stream."""
+    """The port StateLog on one stream. `hook` is told how appends are grouped."""
 
-    def __init__(self, connection: Connection, stream: str, group: GroupSettings | None = None) -> None:
+    def __init__(
+        self, connection: Connection, stream: str, group: GroupSettings | None = None, hook: Hook = ignore
+    ) -> None:
         self._connection = connection
         self._stream = stream
-        self._commits = GroupCommit(connection, stream, group or GroupSettings())
+        self._commits = GroupCommit(connection, stream, group or GroupSettings(), hook)
         self._direct = DirectReads(connection, stream)
         self._leader = LeaderReads(connection, stream)
 

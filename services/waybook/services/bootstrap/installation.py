@@ -11,8 +11,10 @@ import msgspec
 from waybook.adapters.embedded import Addresses, Servers, servers_for_reading
 from waybook.adapters.nats.command_queue import STREAM as COMMANDS
 from waybook.agents.definition import AgentDefinition
+from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import CTL_ANY, NEW_ANY, PortMisconfigured
 from waybook.events.subjects import state_stream
+from waybook.services.bootstrap.observing import UNOBSERVED, Observing
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import Wiring, walker_ports, wired
@@ -38,8 +40,10 @@ class Installation(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def owned(settings: Settings, role: str, data_dir: Path | None = None) -> AsyncIterator[Installation]:
-    """As the owner (`run`, `up`, `serve`): servers started, topology made and checked.
+async def owned(
+    settings: Settings, role: str, data_dir: Path | None = None, hook: Hook = ignore
+) -> AsyncIterator[Installation]:
+    """As the owner (`run`, `up`): servers started, topology made and checked. `hook` is told what happens.
 
     Raises DataDirectoryInUse, ServerStartFailed and the like (`waybook.adapters.embedded`), PortError,
     PortMisconfigured.
@@ -47,10 +51,22 @@ async def owned(settings: Settings, role: str, data_dir: Path | None = None) -> 
     servers = Servers(settings.directory(data_dir), role, settings.given)
     async with servers as addresses:
         ack_wait_ms = round(settings.ack_wait_s * 1000)
-        await ensure_topology(addresses.nats_url, monitor_url=addresses.nats_monitor_url, ack_wait_ms=ack_wait_ms)
+        prefix = settings.nats_inbox_prefix
+        await ensure_topology(
+            addresses.nats_url,
+            monitor_url=addresses.nats_monitor_url,
+            ack_wait_ms=ack_wait_ms,
+            inbox_prefix=prefix,
+        )
         if servers.nats is not None:
             servers.nats.stage_batches_in_memory((state_stream(), COMMANDS))
-        async with wired(addresses.nats_url, name=f"waybook-{role}", ack_wait_s=settings.ack_wait_s) as wiring:
+        async with wired(
+            addresses.nats_url,
+            name=f"waybook-{role}",
+            ack_wait_s=settings.ack_wait_s,
+            inbox_prefix=prefix,
+            hook=hook,
+        ) as wiring:
             yield Installation(settings, addresses, wiring, settings.nats_url is None)
 
 
@@ -58,7 +74,7 @@ async def owned(settings: Settings, role: str, data_dir: Path | None = None) -> 
 async def looked_at(settings: Settings, role: str, data_dir: Path | None = None) -> AsyncIterator[Installation]:
     """For a command that only reads: beside a running owner, or with servers for its own duration."""
     async with servers_for_reading(settings.directory(data_dir), role, settings.given) as addresses:
-        async with wired(addresses.nats_url, name=f"waybook-{role}") as wiring:
+        async with wired(addresses.nats_url, name=f"waybook-{role}", inbox_prefix=settings.nats_inbox_prefix) as wiring:
             yield Installation(settings, addresses, wiring, False)
 
 
@@ -91,7 +107,8 @@ async def walking(
             )
         )
         options = WalkerOptions(name=name, slots=settings.slots, lane_consumers=tuple(spec.name for spec in own))
-        walker = Walker(agents, ports, older=older, provides=provides, options=options)
+        hook = installation.wiring.hook
+        walker = Walker(agents, ports, older=older, provides=provides, options=options, hook=hook)
         holder.append(walker)
         async with _beside(walker.run()):
             try:
@@ -124,7 +141,12 @@ async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def projecting(installation: Installation) -> AsyncIterator[None]:
+async def projecting(installation: Installation, observing: Observing = UNOBSERVED) -> AsyncIterator[None]:
     """The projector as a child process for the time of the block."""
-    async with projector_child(installation.addresses.nats_url, installation.database_url):
+    async with projector_child(
+        installation.addresses.nats_url,
+        installation.database_url,
+        inbox_prefix=installation.settings.nats_inbox_prefix,
+        metrics=observing.projector_socket,
+    ):
         yield

@@ -14,11 +14,11 @@ from waybook.events.errors import RetryableError
 from waybook.inbox.intake.sources import Item, Skipped
 from waybook.projections.errors import NoReadModels
 from waybook.projections.read_models import ReadModels
-from waybook.services.bootstrap.installation import Installation, owned, projecting, walking
-from waybook.services.bootstrap.mail_agent import mail_agent
+from waybook.services.bootstrap.installation import Installation, owned, projecting
+from waybook.services.bootstrap.mail_walker import walking_mails
+from waybook.services.bootstrap.observing import UNOBSERVED, Observing
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.intake.starts import Starts, Submission
-from waybook.services.reading.earlier_mails import EarlierMails
 from waybook.services.reading.unserved import Unserved, left_behind
 
 POLL_S = 0.1
@@ -59,7 +59,11 @@ class Report(msgspec.Struct, frozen=True):
 
 
 async def run_mails(
-    settings: Settings, items: Iterable[Item | Skipped], progress: Progress, data_dir: Path | None = None
+    settings: Settings,
+    items: Iterable[Item | Skipped],
+    progress: Progress,
+    data_dir: Path | None = None,
+    observing: Observing = UNOBSERVED,
 ) -> Report:
     """Walks `items` on the settings' servers or embedded ones, started for the time of the call.
 
@@ -67,14 +71,12 @@ async def run_mails(
     """
     began = time.monotonic()
     async with AsyncExitStack() as stack:
-        installation = await stack.enter_async_context(owned(settings, "run", data_dir))
-        await stack.enter_async_context(projecting(installation))
-        earlier = await stack.enter_async_context(EarlierMails.open(installation.database_url, settings.tenant))
-        agent, provides = mail_agent(settings, earlier)
-        await stack.enter_async_context(walking(installation, [agent], provides))
+        installation = await stack.enter_async_context(owned(settings, "run", data_dir, observing.hook))
+        await stack.enter_async_context(projecting(installation, observing))
+        walker = await stack.enter_async_context(walking_mails(installation, observing))
         submissions, skipped = await _take_in(installation, items, progress)
         models = await stack.enter_async_context(ReadModels.open(installation.database_url))
-        left = await left_behind(installation, [agent])
+        left = await left_behind(installation, tuple(walker.definitions))
         runs = sorted({s.key.run for s in submissions} - {one.run for one in left})
         await _until_settled(models, settings.tenant, runs, progress)
         new = sorted({s.key.run for s in submissions if s.answer is not None and not s.answer.already})

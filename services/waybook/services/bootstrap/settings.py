@@ -47,6 +47,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vouch for is nobody's contact. Unset: nobody can be vouched for, and nobody is held to it."""
     knowledge: str | None = None
     """A folder of documents that drafts may draw on."""
+    metrics_port: Annotated[int, msgspec.Meta(ge=-1, le=65_534)] | None = None
+    """Where `/metrics` answers; the projector beside a walker takes the next port. 0: free ones, -1: nowhere."""
+    metrics_host: Annotated[str, msgspec.Meta(min_length=1)] = "127.0.0.1"
+    """The address that it listens on. Whoever reaches it may read it."""
+    nats_inbox_prefix: Annotated[str, msgspec.Meta(pattern=r"^_INBOX[A-Za-z0-9_-]*$")] = "_INBOX"
+    """Where NATS answers us: a prefix of our user's own keeps other users from reading along."""
 
     @classmethod
     def load(cls, environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> "Settings":
@@ -60,6 +66,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if text := environ.get(name):
                 values[field.name] = _convert(field, text, name, strict=False)
         return cls(**values)
+
+    def with_metrics_port(self, port: int | None) -> "Settings":
+        """These settings with the port that an option names; None leaves them. Raises InvalidInput."""
+        if port is None:
+            return self
+        field = next(f for f in msgspec.structs.fields(Settings) if f.name == "metrics_port")
+        return msgspec.structs.replace(self, metrics_port=_convert(field, port, "--metrics-port", strict=True))
 
     @property
     def given(self) -> Given:

@@ -7,20 +7,30 @@ from waybook.adapters.nats.topology import Topology, apply, check, load_topology
 from waybook.engine.ports import PortMisconfigured, PortUnavailable
 
 
-async def ensure_topology(nats_url: str, *, monitor_url: str | None = None, ack_wait_ms: int | None = None) -> Topology:
+async def ensure_topology(
+    nats_url: str,
+    *,
+    monitor_url: str | None = None,
+    ack_wait_ms: int | None = None,
+    make: bool = True,
+    inbox_prefix: str = "_INBOX",
+) -> Topology:
     """Creates what is missing, then refuses to start on a difference that breaks an invariant.
 
-    Raises PortUnavailable, PortMisconfigured naming the differences, NeedsPerson.
+    `make=False` only looks, for a user who may not change streams. Raises PortUnavailable, PortMisconfigured naming the differences, NeedsPerson.
     """
     topology = load_topology()
     if ack_wait_ms is not None:
         topology = topology.with_parameters(ack_wait_ms=ack_wait_ms)
     try:
-        nc = await nats.connect(nats_url.split(","), max_reconnect_attempts=1, connect_timeout=5)
+        nc = await nats.connect(
+            nats_url.split(","), max_reconnect_attempts=1, connect_timeout=5, inbox_prefix=inbox_prefix
+        )
     except (NatsError, OSError, TimeoutError) as error:
         raise PortUnavailable(f"no nats-server answers at {nats_url}: {error}") from error
     try:
-        await apply(nc, topology)
+        if make:
+            await apply(nc, topology)
         report = await check(nc, topology, monitor_url)
     finally:
         await nc.close()

@@ -14,6 +14,7 @@ from waybook.adapters.nats.notes import NatsNotes, NatsReplies
 from waybook.adapters.nats.objects import NatsObjects
 from waybook.adapters.nats.settings import NatsSettings
 from waybook.adapters.nats.state_log import NatsStateLog
+from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import CTL_ANY, NEW_ANY, ConsumerSpec
 from waybook.events.subjects import state_stream
 from waybook.services.bootstrap.clock import SystemClock
@@ -21,7 +22,7 @@ from waybook.services.walker.walker import WalkerPorts
 
 
 class Wiring(msgspec.Struct, frozen=True):
-    """The ports that every role uses."""
+    """The ports that every role uses; `hook` is told what happens in them."""
 
     connection: Connection
     state: NatsStateLog
@@ -30,27 +31,36 @@ class Wiring(msgspec.Struct, frozen=True):
     replies: NatsReplies
     objects: NatsObjects
     clock: SystemClock
+    hook: Hook = ignore
 
 
-def nats_settings(nats_url: str, name: str) -> NatsSettings:
+def nats_settings(nats_url: str, name: str, inbox_prefix: str = "_INBOX") -> NatsSettings:
     """How to reach the server or cluster of `nats_url` (comma separated)."""
-    return NatsSettings(servers=tuple(part.strip() for part in nats_url.split(",")), name=name)
+    servers = tuple(part.strip() for part in nats_url.split(","))
+    return NatsSettings(servers=servers, name=name, inbox_prefix=inbox_prefix)
 
 
 @asynccontextmanager
 async def wired(
-    nats_url: str, *, name: str, ack_wait_s: float = 60.0, group: GroupSettings | None = None
+    nats_url: str,
+    *,
+    name: str,
+    ack_wait_s: float = 60.0,
+    group: GroupSettings | None = None,
+    inbox_prefix: str = "_INBOX",
+    hook: Hook = ignore,
 ) -> AsyncIterator[Wiring]:
     """The ports on a connection that lives as long as the block. Raises PortUnavailable, PortMisconfigured."""
-    async with await Connection.open(nats_settings(nats_url, name)) as connection:
+    async with await Connection.open(nats_settings(nats_url, name, inbox_prefix)) as connection:
         wiring = Wiring(
             connection=connection,
-            state=NatsStateLog(connection, state_stream(), group),
+            state=NatsStateLog(connection, state_stream(), group, hook),
             commands=NatsCommandQueue(connection, ack_wait_s=ack_wait_s),
             notes=NatsNotes(connection),
             replies=NatsReplies(connection),
             objects=NatsObjects(connection),
             clock=SystemClock(),
+            hook=hook,
         )
         try:
             yield wiring
@@ -79,7 +89,8 @@ async def walker_ports(
         loop.call_soon_threadsafe(on_lost)
 
     await wiring.commands.ensure_consumers(consumers, recreate=exclusive)
-    heartbeat = NatsHeartbeat(nats_settings(nats_url, "waybook-heartbeat"), ack_wait_s, lost)
+    inbox_prefix = wiring.connection.settings.inbox_prefix
+    heartbeat = NatsHeartbeat(nats_settings(nats_url, "waybook-heartbeat", inbox_prefix), ack_wait_s, lost)
     await asyncio.to_thread(heartbeat.start)
     try:
         yield WalkerPorts(

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,10 +15,22 @@ RESTART_S = 1.0
 
 
 class ProjectorChild:
-    """The child process; it is started again when it dies unasked. Read models lag meanwhile, nothing is lost."""
+    """The child process; it is started again when it dies unasked. Read models lag meanwhile, nothing is lost.
 
-    def __init__(self, nats_url: str, database_url: str) -> None:
-        self._environment = {**os.environ, "WAYBOOK_NATS_URL": nats_url, "WAYBOOK_DATABASE_URL": database_url}
+    It answers `/metrics` on the socket `metrics`, which stays ours, so that the address outlives a restart.
+    """
+
+    def __init__(
+        self, nats_url: str, database_url: str, inbox_prefix: str = "_INBOX", metrics: socket.socket | None = None
+    ) -> None:
+        self._environment = {
+            **os.environ,
+            "WAYBOOK_NATS_URL": nats_url,
+            "WAYBOOK_DATABASE_URL": database_url,
+            "WAYBOOK_NATS_INBOX_PREFIX": inbox_prefix,
+        }
+        self._environment.pop("WAYBOOK_METRICS_PORT", None)  # the parent's
+        self._metrics = metrics
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = False
 
@@ -28,11 +41,14 @@ class ProjectorChild:
 
     async def start(self) -> None:
         """Starts the process; its standard error is ours."""
+        kept = () if self._metrics is None else (self._metrics.fileno(),)
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "waybook.projections",
             *("--parent", str(os.getpid())),  # a killed parent stops nobody
+            *(word for fd in kept for word in ("--metrics-fd", str(fd))),
+            pass_fds=kept,
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
@@ -64,9 +80,11 @@ class ProjectorChild:
 
 
 @asynccontextmanager
-async def projector_child(nats_url: str, database_url: str) -> AsyncIterator[ProjectorChild]:
+async def projector_child(
+    nats_url: str, database_url: str, *, inbox_prefix: str = "_INBOX", metrics: socket.socket | None = None
+) -> AsyncIterator[ProjectorChild]:
     """The projector for the time of the block."""
-    child = ProjectorChild(nats_url, database_url)
+    child = ProjectorChild(nats_url, database_url, inbox_prefix, metrics)
     await child.start()
     watcher = asyncio.create_task(child.watch())
     try:

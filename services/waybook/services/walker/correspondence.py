@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from waybook.engine.hooks import BurialReason, CommandBuried, CommandMoved, CommandRefused, Hook, ignore
 from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Refused
 from waybook.engine.ports import Clock, CommandQueue, Delivery, Notes, Replies
 from waybook.engine.run import Run
@@ -28,11 +29,14 @@ _INBOX = re.compile(r"_INBOX[^\s.*>]*(?:\.[^\s.*>]+)+")
 class Correspondence:
     """Writes to the ports beside STATE. Every method may be repeated after a PortError."""
 
-    def __init__(self, commands: CommandQueue, notes: Notes, replies: Replies, clock: Clock) -> None:
+    def __init__(
+        self, commands: CommandQueue, notes: Notes, replies: Replies, clock: Clock, hook: Hook = ignore
+    ) -> None:
         self._commands = commands
         self._notes = notes
         self._replies = replies
         self._clock = clock
+        self._hook = hook
 
     async def answer(self, key: RunKey, item: Item, outcome: Outcome, run: Run | None) -> None:
         """Tells who gave a command what came of it. A refusal stands in AUDITIN first (DESIGN 2, invariant 8)."""
@@ -67,6 +71,7 @@ class Correspondence:
         # Named by the message, not by the id that its sender chose: no attempt hides behind another.
         name = f"refused-{delivery.claim.sequence}-{_as_token(command.id)}"
         await self._notes.audit(key.tenant, name, msgspec.json.encode(record))
+        self._hook(CommandRefused(refused.reason))
         text = refused.text[:MOST_TEXT]
         await self._send(delivery, Answer(ok=False, command=command.id, run=key.run, reason=refused.reason, text=text))
 
@@ -116,6 +121,7 @@ class Correspondence:
             command=f"{command}@{lane}.{delivery.claim.sequence}",
             headers={**_as_lines(kept), COMMAND: command, RECEIVED: first},
         )
+        self._hook(CommandMoved())
         log.info(
             "command moved to the lane of its run",
             extra={"action": "command_forwarded", "run": str(subject.key), "command": command, "lane": lane},
@@ -143,11 +149,12 @@ class Correspondence:
             headers={REPLY: reply} if reply is not None else {},
         )
 
-    async def _bury(self, delivery: Delivery, reason: str, kind: str) -> None:
+    async def _bury(self, delivery: Delivery, reason: str, kind: BurialReason) -> None:
         headers = {**_as_lines(delivery.headers), REASON: _as_line(reason)[:500], BURIAL: kind}
         if (command := command_of(headers)) is not None:
             headers[MSG_ID] = command
         await self._notes.bury(delivery.subject, delivery.payload, headers)
+        self._hook(CommandBuried(kind))
 
     async def _send(self, delivery: Delivery, answer: Answer) -> None:
         reply = delivery.headers.get(REPLY)

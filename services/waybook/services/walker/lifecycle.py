@@ -1,5 +1,6 @@
 """Decide plus append: the one module that writes STATE (DESIGN 2, invariant 3)."""
 
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -9,6 +10,7 @@ from waybook.engine.decide import commit_of, decide
 from waybook.engine.definition import Definition
 from waybook.engine.errors import HistoryHole
 from waybook.engine.fold import Stored, fold_all
+from waybook.engine.hooks import ConflictMet, Hook, ignore
 from waybook.engine.inputs import Decision, Input, World
 from waybook.engine.ports import AppendConflict, Clock, Draft, Record, StateLog
 from waybook.engine.run import Run
@@ -17,6 +19,7 @@ from waybook.events.commit import Commit
 from waybook.events.engine import EngineEvent
 from waybook.events.headers import CAUSATION, COMMIT, DEFINITION, PREVIOUS
 from waybook.events.subjects import RunKey, state_subject
+from waybook.services.walker.telling import tell_stored
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -28,13 +31,14 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Lifecycle:
-    """Loads runs, decides on them, and appends what was decided."""
+    """Loads runs, decides on them, and appends what was decided; `hook` is told of every append."""
 
-    def __init__(self, log: StateLog, codec: Codec, clock: Clock, actor: str) -> None:
+    def __init__(self, log: StateLog, codec: Codec, clock: Clock, actor: str, hook: Hook = ignore) -> None:
         self._log = log
         self._codec = codec
         self._clock = clock
         self._actor = actor
+        self._hook = hook
 
     async def load(self, key: RunKey, run: Run | None = None) -> Run | None:
         """The run folded from its history, going on from `run`. Raises HistoryHole, PortError."""
@@ -111,8 +115,14 @@ class Lifecycle:
         identity = commit_id(subject, expected, payload)
         previous = run.commit if run is not None else None
         headers = commit_headers(commit, commit_id=identity, previous=previous, causation=causation)
-        after.sequence = await self._log.append(Draft(subject, expected, payload, headers, identity), tries=tries)
+        began = time.perf_counter()
+        try:
+            after.sequence = await self._log.append(Draft(subject, expected, payload, headers, identity), tries=tries)
+        except AppendConflict:
+            self._hook(ConflictMet(key.agent))
+            raise
         after.commit = identity
+        tell_stored(self._hook, commit, after, len(payload), time.perf_counter() - began)
 
     async def record(self, key: RunKey, fact: EngineEvent) -> Run:
         """Adds a fact to a system aggregate unless it is there already; returns the aggregate.

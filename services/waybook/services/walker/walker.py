@@ -10,6 +10,7 @@ import msgspec
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.errors import DefinitionError
+from waybook.engine.hooks import ClaimsLost, CommandsTaken, Hook, WalkerState, ignore
 from waybook.engine.ports import (
     Clock,
     CommandQueue,
@@ -85,7 +86,7 @@ class WalkerOptions(msgspec.Struct, frozen=True):
 
 
 class Walker:
-    """Walks the runs of `agents`. `provides` maps types that steps ask for to the objects they get.
+    """Walks the runs of `agents`. `provides` maps types that steps ask for to the objects they get, `hook` counts.
 
     `older` definitions of the same agents continue the runs that began under them and start none. Commands for runs
     of a definition that is not carried at all go to its lane (DESIGN 3).
@@ -104,14 +105,16 @@ class Walker:
         provides: Mapping[type, Any] | None = None,
         options: WalkerOptions | None = None,
         codec: Codec | None = None,
+        hook: Hook = ignore,
     ) -> None:
         self.definitions = Definitions(agents, older)
         self._ports = ports
         self._options = options or WalkerOptions()
         _check_provided(self.definitions, provides or {})
-        self.lifecycle = Lifecycle(ports.state, codec or Codec(), ports.clock, self._options.name)
+        self._hook = hook
+        self.lifecycle = Lifecycle(ports.state, codec or Codec(), ports.clock, self._options.name, hook)
         self.executor = Executor(provides or {}, ports.clock)
-        self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock)
+        self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock, hook)
         self._reception = Reception(self.definitions, self.lifecycle, self.correspondence, ports.objects)
         self.solitude = Solitude(self, self._wake_pulls)
         self._actors: dict[RunKey, RunActor] = {}
@@ -201,6 +204,9 @@ class Walker:
             except PortError as error:
                 self._unhealthy(consumer, error)
                 continue
+            if deliveries:
+                again = sum(d.claim.delivery > 1 for d in deliveries)
+                self._hook(CommandsTaken(consumer, len(deliveries), again))
             for delivery in deliveries:
                 self._taken[consumer] += 1
                 self._origin[id(delivery)] = consumer
@@ -316,6 +322,11 @@ class Walker:
         """Why nothing is taken just now: a port that does not answer, or refuses for reasons of its own."""
         return next(iter(self._outages.values()), None)
 
+    @property
+    def state(self) -> WalkerState:
+        """How it stands at this moment."""
+        return WalkerState(self.problem is None, len(self._actors), dict(self._slots), dict(self._taken))
+
     async def outage(self, who: object, error: PortError) -> None:
         """Notes that a port failed `who`, and returns when it is time to try again."""
         self._unhealthy(who, error)
@@ -372,6 +383,7 @@ class Walker:
             self._loop.call_soon_threadsafe(self._claims_lost)
 
     def _claims_lost(self) -> None:
+        self._hook(ClaimsLost())
         for actor in list(self._actors.values()):
             actor.claims_lost()
 

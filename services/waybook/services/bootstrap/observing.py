@@ -1,0 +1,110 @@
+"""Metrics of the process that this is: a hook that counts, and `/metrics` while there is something to tell."""
+
+import socket
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from waybook.adapters.metrics.listening import address, listening
+from waybook.adapters.nats.connection import Connection
+from waybook.agents.definition import AgentDefinition
+from waybook.engine.hooks import Hook, ignore
+from waybook.engine.ports import CTL_ANY, NEW_ANY
+from waybook.events.errors import TerminalError
+from waybook.services.bootstrap.settings import Settings
+from waybook.services.walker.definitions import lanes
+from waybook.services.walker.walker import Walker
+
+if TYPE_CHECKING:
+    from waybook.adapters.metrics.walker import WalkerMetrics
+
+ANY_PORT = 0
+NOWHERE = -1
+
+
+class MetricsMissing(TerminalError):
+    """Metrics were asked for, and the library that writes them is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "metrics need prometheus-client: `pip install waybook[metrics]`, or unset WAYBOOK_METRICS_PORT"
+        )
+
+
+class Observing:
+    """What a walker's process and the projector beside it are observed by; everything is off without sockets.
+
+    `hook` goes to whatever is to be counted, `projector_socket` to the projector's process.
+    """
+
+    def __init__(
+        self,
+        agents: Sequence[AgentDefinition] = (),
+        walker_socket: socket.socket | None = None,
+        projector_socket: socket.socket | None = None,
+    ) -> None:
+        self._walker_socket = walker_socket
+        self.projector_socket = projector_socket
+        self._metrics = _walker_metrics(agents) if walker_socket is not None else None
+
+    @property
+    def hook(self) -> Hook:
+        return self._metrics or ignore
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Where metrics are, by service."""
+        sockets = {"walker": self._walker_socket, "projector": self.projector_socket}
+        return {service: address(opened) for service, opened in sockets.items() if opened is not None}
+
+    @asynccontextmanager
+    async def serving(self, connection: Connection, walker: Walker) -> AsyncIterator[None]:
+        """Tells of this process for the time of the block."""
+        if self._metrics is None or self._walker_socket is None:
+            yield
+            return
+        from waybook.adapters.metrics.backlog import Backlog
+        from waybook.adapters.metrics.exposition import Exposition, Process
+        from waybook.adapters.metrics.server import metrics_server
+        from waybook.adapters.metrics.walker import WalkerGauges
+
+        gauges = WalkerGauges(lambda: walker.state, lambda: connection.connected)
+        exposition = Exposition([self._metrics, gauges, Backlog(connection), Process("walker")])
+        async with metrics_server(self._walker_socket, exposition):
+            yield
+
+
+UNOBSERVED = Observing()
+
+
+@contextmanager
+def observed(
+    settings: Settings, agents: Sequence[AgentDefinition], *, otherwise: int = NOWHERE, projector: bool = True
+) -> Iterator[Observing]:
+    """Sockets where the settings say, for the time of the block; `otherwise` is the port where they say nothing.
+
+    `projector`: another one, at the next port, for a projector that this process starts. Without prometheus-client
+    `otherwise` counts as nowhere. Raises MetricsMissing when the settings name a port, MetricsAddressUnusable.
+    """
+    port = settings.metrics_port
+    if port is None:
+        port = otherwise if find_spec("prometheus_client") is not None else NOWHERE
+    if port == NOWHERE:
+        yield UNOBSERVED
+        return
+    if find_spec("prometheus_client") is None:
+        raise MetricsMissing
+    with ExitStack() as stack:
+        first = stack.enter_context(listening(port, settings.metrics_host))
+        second = None
+        if projector:
+            second = stack.enter_context(listening(port + 1 if port else ANY_PORT, settings.metrics_host))
+        yield Observing(agents, first, second)
+
+
+def _walker_metrics(agents: Sequence[AgentDefinition]) -> "WalkerMetrics":
+    from waybook.adapters.metrics.walker import WalkerMetrics
+
+    consumers = [spec.name for spec in (CTL_ANY, NEW_ANY, *lanes(agents))]
+    return WalkerMetrics({a.engine.agent: a.bodies for a in agents}, consumers)
