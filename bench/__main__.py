@@ -14,7 +14,10 @@ from bench.bare import bare_messages_s
 from bench.fold import measure as measure_fold
 from bench.walk import Field, WalkResult, field
 from waybook.adapters.embedded import NatsServer, Postgres
+from waybook.adapters.metrics.listening import listening
+from waybook.adapters.metrics.walker import WalkerMetrics
 from waybook.adapters.nats.command_queue import STREAM as COMMANDS
+from waybook.engine.hooks import ignore
 from waybook.events.subjects import state_stream
 from waybook.services.bootstrap.runtime import settle_memory
 from waybook.services.bootstrap.topology import ensure_topology
@@ -34,9 +37,11 @@ async def measure(sync_always: bool, options: argparse.Namespace) -> dict[str, A
         await asyncio.gather(nats.start(), postgres.start())
         await ensure_topology(nats.url)
         nats.stage_batches_in_memory((state_stream(), COMMANDS))
-        async with projector_child(nats.url, postgres.url):
-            async with field(nats.url, postgres.url, slots=options.side_by_side) as waybook:
-                return await _rounds(waybook, nats.url, sync_always, options)
+        with listening(0) as opened:
+            metrics, hook = (None, ignore) if options.no_metrics else (opened, WalkerMetrics())
+            async with projector_child(nats.url, postgres.url, metrics=metrics):
+                async with field(nats.url, postgres.url, slots=options.side_by_side, hook=hook) as waybook:
+                    return await _rounds(waybook, nats.url, sync_always, options)
     finally:
         await asyncio.gather(nats.stop(), postgres.stop())
         shutil.rmtree(folder)
@@ -70,6 +75,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--side-by-side", type=int, default=64)
+    parser.add_argument("--no-metrics", action="store_true", help="count nothing in walker and projector")
     parser.add_argument("--only", choices=["sync_always", "default_sync"])
     options = parser.parse_args()
     results: dict[str, Any] = {"messages": options.messages, "side_by_side": options.side_by_side}

@@ -10,6 +10,7 @@ import msgspec
 from bench.noop import NoopInbox, mail
 from waybook.adapters.nats.outcome import LeaderReads
 from waybook.agents.definition import define
+from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import Outgoing
 from waybook.events.command import Command, StartPayload
 from waybook.events.subjects import RunKey, command_subject
@@ -98,11 +99,12 @@ class Field:
 
 
 @asynccontextmanager
-async def field(nats_url: str, database_url: str, *, slots: int) -> AsyncIterator[Field]:
+async def field(nats_url: str, database_url: str, *, slots: int, hook: Hook = ignore) -> AsyncIterator[Field]:
     """A walker in this process for the time of the block."""
-    async with wired(nats_url, name="bench") as wiring:
+    async with wired(nats_url, name="bench", hook=hook) as wiring:
         async with walker_ports(wiring, nats_url, ack_wait_s=60.0, exclusive=True, on_lost=lambda: None) as ports:
-            walker = Walker([define(NoopInbox)], ports, options=WalkerOptions(slots=slots, strict=True))
+            options = WalkerOptions(slots=slots, strict=True)
+            walker = Walker([define(NoopInbox)], ports, options=options, hook=hook)
             work = asyncio.create_task(walker.run())
             try:
                 async with ReadModels.open(database_url) as models:

@@ -5,7 +5,7 @@ a number in a dict takes. Everything here is used on one event loop only.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
@@ -42,6 +42,30 @@ class Tally:
         for values, count in self._counts.items():
             family.add_metric(values, count)
         return family
+
+
+class Tallies:
+    """Counters that are counted together under the same label values: name (without `_total`) and text of each."""
+
+    def __init__(self, counters: Mapping[str, str], labels: Labels, known: Iterable[Labels] = ()) -> None:
+        self._counters = counters
+        self._labels = labels
+        self._rows: dict[Labels, list[float]] = {values: self._zeros() for values in known}
+
+    def row(self, values: Labels) -> list[float]:
+        """The numbers under these label values, one a counter, to be added to."""
+        return self._rows.get(values) or self._rows.setdefault(_admitted(values, len(self._rows)), self._zeros())
+
+    def _zeros(self) -> list[float]:
+        return [0.0] * len(self._counters)
+
+    def families(self) -> Iterator[Metric]:
+        """The counters as they stand."""
+        for index, (name, text) in enumerate(self._counters.items()):
+            family = CounterMetricFamily(name, text, labels=self._labels)
+            for values, row in self._rows.items():
+                family.add_metric(values, row[index])
+            yield family
 
 
 class _Cell:

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from waybook.adapters.metrics.cells import Distribution, Tally
+from waybook.adapters.metrics.cells import Distribution, Tallies, Tally
 from waybook.adapters.metrics.source import gauge
 from waybook.engine.hooks import (
     BurialReason,
@@ -28,6 +28,11 @@ STEP_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 GROUP = (1, 2, 5, 6, 10, 20, 40, 64, 100, 150, 200)
 """Fewer than 6 commits go singly; a batch has 200 at most."""
 
+COMMITS = {
+    "waybook_commits": "Commits stored.",
+    "waybook_events": "Events in the commits stored.",
+    "waybook_commit_bytes": "Payload of the commits stored.",
+}
 REFUSALS = ("expired", "illegal_edge", "invalid_input", "message_not_found", "stale", "terminal", "unknown_agent")
 """Reasons that are told from the start; there may be others."""
 
@@ -44,9 +49,7 @@ class WalkerMetrics:
         ends = [(a, s, o) for a, names in (steps or {}).items() for s in names for o in get_args(StepOutcome)]
         agents = [(agent,) for agent in steps or {}]
         named = [(consumer,) for consumer in consumers]
-        self._commits = Tally("waybook_commits", "Commits stored.", ("agent",), agents)
-        self._events = Tally("waybook_events", "Events in the commits stored.", ("agent",), agents)
-        self._bytes = Tally("waybook_commit_bytes", "Payload of the commits stored.", ("agent",), agents)
+        self._commits = Tallies(COMMITS, ("agent",), agents)
         self._append = Distribution("waybook_append_seconds", "From the append of a commit to its answer.", APPEND_S)
         self._group = Distribution("waybook_group_size_commits", "Commits sent to the server together.", GROUP)
         self._conflicts = Tally(
@@ -70,8 +73,8 @@ class WalkerMetrics:
         self._moved = Tally("waybook_commands_moved", "Commands moved to the lane of a definition not carried here.")
         self._lost = Tally("waybook_claims_lost", "Times when all leases were lost to a pause.")
         self._counted = (
-            self._commits, self._events, self._bytes, self._append, self._group, self._conflicts, self._steps,
-            self._durations, self._taken, self._again, self._refused, self._buried, self._moved, self._lost,
+            self._append, self._group, self._conflicts, self._steps, self._durations, self._taken, self._again,
+            self._refused, self._buried, self._moved, self._lost,
         )  # fmt: skip
         self._handlers: dict[type, Callable[[Any], None]] = {
             CommitStored: self._commit_stored,
@@ -93,13 +96,13 @@ class WalkerMetrics:
 
     async def families(self) -> Iterable[Metric]:
         """See Source."""
-        return [counted.family() for counted in self._counted]
+        return [*self._commits.families(), *(counted.family() for counted in self._counted)]
 
     def _commit_stored(self, told: CommitStored) -> None:
-        agent = (told.agent,)
-        self._commits.add(agent)
-        self._events.add(agent, told.events)
-        self._bytes.add(agent, told.size)
+        row = self._commits.row((told.agent,))
+        row[0] += 1
+        row[1] += told.events
+        row[2] += told.size
         self._append.observe(told.took_s)
 
     def _step_ended(self, told: StepEnded) -> None:
