@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from waybook.adapters.metrics.listening import address, listening
+from waybook.adapters.metrics.listening import address, listening, require_library
 from waybook.adapters.nats.connection import Connection
 from waybook.engine.hooks import Hook, ProjectionState, ignore
 from waybook.engine.ports import PortError, PortMisconfigured
@@ -55,7 +55,12 @@ class Observed:
 
 @contextmanager
 def observed(streams: tuple[str, ...], port: int, host: str, fd: int | None) -> Iterator[Observed]:
-    """On the inherited socket `fd`, else at `port` (0: a free one, below 0: nowhere). Raises MetricsAddressUnusable."""
+    """On the inherited socket `fd`, else at `port` (0: a free one, below 0: nowhere).
+
+    Raises MetricsMissing, MetricsAddressUnusable.
+    """
+    if fd is not None or port > NOWHERE:
+        require_library()
     if fd is not None:
         with socket.socket(fileno=fd) as inherited:
             yield Observed(streams, inherited)

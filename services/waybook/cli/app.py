@@ -5,6 +5,7 @@ import typer
 from waybook.cli import look, run
 from waybook.cli.events import events_app
 from waybook.cli.projections import projections_app
+from waybook.cli.serve import serve_app
 from waybook.cli.streams import streams_app
 
 app = typer.Typer(
@@ -24,4 +25,5 @@ app.command("actions")(look.actions)
 app.command("why")(look.why)
 app.add_typer(events_app, name="events")
 app.add_typer(projections_app, name="projections")
+app.add_typer(serve_app, name="serve")
 app.add_typer(streams_app, name="streams")

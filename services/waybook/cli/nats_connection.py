@@ -20,18 +20,20 @@ TIMEOUT_S = 5
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Which server: the one at `nats_url`, else that of `directory`."""
+    """Which server: the one at `nats_url`, else that of `directory`. It answers us under `inbox_prefix`."""
 
     directory: DataDirectory
     nats_url: str | None = None
     monitor_url: str | None = None
+    inbox_prefix: str = "_INBOX"
 
     @classmethod
     def chosen(cls, nats_url: str | None, monitor_url: str | None, data_dir: Path | None) -> Self:
         """What the options say, else what is configured. Raises InvalidInput, DataDirectoryUnusable."""
         settings = Settings.load()
         monitor = monitor_url or (settings.nats_monitor_url if nats_url in (None, settings.nats_url) else None)
-        return cls(settings.directory(data_dir), nats_url or settings.nats_url, monitor)
+        directory = settings.directory(data_dir)
+        return cls(directory, nats_url or settings.nats_url, monitor, settings.nats_inbox_prefix)
 
 
 @asynccontextmanager
@@ -50,17 +52,21 @@ async def nats_addresses(target: Target, role: str) -> AsyncIterator[Addresses]:
 
 
 @asynccontextmanager
-async def connected(addresses: Addresses) -> AsyncIterator[Client]:
+async def connected(addresses: Addresses, inbox_prefix: str = "_INBOX") -> AsyncIterator[Client]:
     """A connection for the time of the block. Raises PortUnavailable, PortMisconfigured (credentials)."""
     try:
         client = await nats.connect(
-            addresses.nats_url.split(","), allow_reconnect=False, connect_timeout=TIMEOUT_S, error_cb=_ignore
+            addresses.nats_url.split(","),
+            allow_reconnect=False,
+            connect_timeout=TIMEOUT_S,
+            error_cb=_ignore,
+            inbox_prefix=inbox_prefix,
         )
-    except nats.errors.AuthorizationError as error:
-        raise PortMisconfigured(
-            "the nats-server refuses the credentials; name them in the address: nats://USER:PASSWORD@HOST:PORT"
-        ) from error
     except (nats.errors.Error, OSError, TimeoutError) as error:
+        if "authorization" in str(error).lower():
+            raise PortMisconfigured(
+                "the nats-server refuses the credentials; name them in the address: nats://USER:PASSWORD@HOST:PORT"
+            ) from error
         raise PortUnavailable(f"no connection to the nats-server: {error or type(error).__name__}") from error
     try:
         yield client

@@ -46,7 +46,8 @@ class _Target(msgspec.Struct, frozen=True):
         settings = Settings.load()
         given = Given(self.nats_url or settings.nats_url, None, self.database_url or settings.database_url)
         async with servers_for_reading(settings.directory(self.data_dir), role, given) as addresses:
-            async with await Connection.open(nats_settings(addresses.nats_url, role)) as connection:
+            nats = nats_settings(addresses.nats_url, role, settings.nats_inbox_prefix)
+            async with await Connection.open(nats) as connection:
                 yield connection, addresses.database_url or ""
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from waybook.adapters.embedded.given import without_password
 from waybook.cli.options import DataDir, Json, MetricsPort, Paths
 from waybook.cli.output import err, fail, out, print_counts, print_json, print_table
 from waybook.cli.running import run_async
@@ -179,8 +180,8 @@ async def _up(settings: Settings, data_dir: Path | None) -> None:
         installation = await stack.enter_async_context(owned(settings, "up", data_dir, observing.hook))
         await stack.enter_async_context(projecting(installation, observing))
         walker = await stack.enter_async_context(walking_mails(installation, observing))
-        out.print(f"nats-server  {installation.addresses.nats_url}")
-        out.print(f"PostgreSQL   {installation.addresses.database_url}")
+        out.print(f"nats-server  {without_password(installation.addresses.nats_url)}")
+        out.print(f"PostgreSQL   {without_password(installation.database_url)}")
         _print_unserved(await left_behind(installation, tuple(walker.definitions)))
         for service, address in observing.addresses.items():
             out.print(f"{'metrics':<13}{address} ({service})")

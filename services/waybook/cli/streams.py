@@ -1,11 +1,15 @@
 """`waybook streams plan|apply|check`: what `streams.yaml` declares against what a server stores."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
+from nats.aio.client import Client
 
+from waybook.adapters.embedded.data_directory import Addresses
 from waybook.adapters.nats.probes import PROBES, ProbeResult, run_probes
 from waybook.adapters.nats.topology import Plan, Report, Topology, apply, check, load_topology, plan
 from waybook.cli import streams_view as view
@@ -44,9 +48,12 @@ class _Choice(msgspec.Struct, frozen=True):
         ack_wait_ms = None if lease_s == Settings().ack_wait_s else round(lease_s * 1_000)
         return load_topology(self.file).with_parameters(replicas=self.replicas, ack_wait_ms=ack_wait_ms)
 
-    def target(self) -> Target:
-        """The server to work with."""
-        return Target.chosen(self.nats_url, self.monitor_url, self.data_dir)
+    @asynccontextmanager
+    async def connected(self, role: str) -> AsyncIterator[tuple[Addresses, Client]]:
+        """The server to work with, and a connection to it, for the time of the block."""
+        target = Target.chosen(self.nats_url, self.monitor_url, self.data_dir)
+        async with nats_addresses(target, role) as addresses, connected(addresses, target.inbox_prefix) as client:
+            yield addresses, client
 
 
 @streams_app.command("plan")
@@ -107,19 +114,19 @@ def _end(*, ok: bool) -> None:
 
 async def _plan(choice: _Choice) -> Plan:
     topology = choice.topology()
-    async with nats_addresses(choice.target(), "streams plan") as addresses, connected(addresses) as nc:
+    async with choice.connected("streams plan") as (_, nc):
         return await plan(nc, topology)
 
 
 async def _apply(choice: _Choice) -> tuple[Plan, Report]:
     topology = choice.topology()
-    async with nats_addresses(choice.target(), "streams apply") as addresses, connected(addresses) as nc:
+    async with choice.connected("streams apply") as (_, nc):
         return await apply(nc, topology), await check(nc, topology)
 
 
 async def _check(choice: _Choice) -> Report:
     topology = choice.topology()
-    async with nats_addresses(choice.target(), "streams check") as addresses, connected(addresses) as nc:
+    async with choice.connected("streams check") as (addresses, nc):
         return await check(nc, topology, addresses.nats_monitor_url)
 
 

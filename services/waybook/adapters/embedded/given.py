@@ -31,7 +31,7 @@ async def check_nats(urls: str, *, timeout_s: float = 5.0) -> ServerInfo | None:
         try:
             return await _look_at(url, timeout_s)
         except (OSError, TimeoutError, ValueError, msgspec.DecodeError, asyncio.IncompleteReadError) as error:
-            failures.append(f"{_without_password(url)} ({str(error) or 'no answer in time'})")
+            failures.append(f"{without_password(url)} ({str(error) or 'no answer in time'})")
     raise ServerUnreachable(
         f"no nats-server answers at {', '.join(failures)}; correct WAYBOOK_NATS_URL, start that server, "
         "or unset WAYBOOK_NATS_URL to let Waybook start its own"
@@ -53,10 +53,10 @@ async def _look_at(url: str, timeout_s: float) -> ServerInfo | None:
     if not first.startswith(b"INFO "):
         raise ValueError("what answers there is no nats-server")
     info = msgspec.json.decode(first[5:], type=ServerInfo)
-    check_server_version(info.version, where=f"the nats-server at {_without_password(url)}")
+    check_server_version(info.version, where=f"the nats-server at {without_password(url)}")
     if not info.jetstream:
         raise ServerUnsuitable(
-            f"the nats-server at {_without_password(url)} runs without JetStream; start it with `-js`, "
+            f"the nats-server at {without_password(url)} runs without JetStream; start it with `-js`, "
             "or with a `jetstream` block in its configuration"
         )
     return info
@@ -68,7 +68,7 @@ async def check_database(url: str, *, timeout_s: float = 10.0) -> None:
         import asyncpg
     except ImportError as error:
         raise ProgramMissing("PostgreSQL needs asyncpg: `pip install waybook[postgres]`") from error
-    place = _without_password(url)
+    place = without_password(url)
     try:
         connection = await asyncpg.connect(url, timeout=timeout_s)
     except asyncpg.InvalidCatalogNameError as error:
@@ -92,7 +92,7 @@ async def check_database(url: str, *, timeout_s: float = 10.0) -> None:
         raise ServerUnsuitable(f"PostgreSQL at {place} is version {version // 10_000}, Waybook needs 14 or newer")
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
     """The address as it may stand in a message."""
     try:
         parts = urlsplit(url)

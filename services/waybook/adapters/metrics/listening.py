@@ -6,14 +6,35 @@ A child process can be given the socket: its address is then known before it sta
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 from waybook.events.errors import TerminalError
 
 LOOPBACK = "127.0.0.1"
 
 
+class MetricsMissing(TerminalError):
+    """Metrics were asked for, and the library that writes them is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "metrics need prometheus-client: `pip install waybook[metrics]`, or unset WAYBOOK_METRICS_PORT"
+        )
+
+
 class MetricsAddressUnusable(TerminalError):
     """Nobody can listen for readers of metrics there; the message names the address and the way out."""
+
+
+def library_is_here() -> bool:
+    """Whether the extra `metrics` is installed."""
+    return find_spec("prometheus_client") is not None
+
+
+def require_library() -> None:
+    """Raises MetricsMissing where the extra `metrics` is not installed."""
+    if not library_is_here():
+        raise MetricsMissing
 
 
 @contextmanager

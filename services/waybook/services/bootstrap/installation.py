@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from waybook.adapters.embedded import Addresses, Servers, servers_for_reading
+from waybook.adapters.embedded.given import check_nats
 from waybook.adapters.nats.command_queue import STREAM as COMMANDS
 from waybook.agents.definition import AgentDefinition
 from waybook.engine.hooks import Hook, ignore
@@ -68,6 +69,28 @@ async def owned(
             hook=hook,
         ) as wiring:
             yield Installation(settings, addresses, wiring, settings.nats_url is None)
+
+
+@asynccontextmanager
+async def deployed(settings: Settings, role: str, hook: Hook = ignore) -> AsyncIterator[Installation]:
+    """As one service of a deployment (`serve`): nothing is embedded, and no stream is made or changed.
+
+    Raises PortMisconfigured when no nats-server is named, or its streams are not those of `waybook streams apply`;
+    ServerUnreachable, ServerTooOld, ServerUnsuitable.
+    """
+    url, prefix = settings.nats_url, settings.nats_inbox_prefix
+    if url is None:
+        raise PortMisconfigured("a service of its own needs WAYBOOK_NATS_URL; `waybook up` brings its own servers")
+    await check_nats(url)
+    ack_wait_ms = round(settings.ack_wait_s * 1000)
+    await ensure_topology(
+        url, monitor_url=settings.nats_monitor_url, ack_wait_ms=ack_wait_ms, make=False, inbox_prefix=prefix
+    )
+    addresses = Addresses(url, settings.nats_monitor_url, settings.database_url)
+    async with wired(
+        url, name=f"waybook-{role}", ack_wait_s=settings.ack_wait_s, inbox_prefix=prefix, hook=hook
+    ) as wiring:
+        yield Installation(settings, addresses, wiring, False)
 
 
 @asynccontextmanager

@@ -3,15 +3,13 @@
 import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from waybook.adapters.metrics.listening import address, listening
+from waybook.adapters.metrics.listening import address, library_is_here, listening, require_library
 from waybook.adapters.nats.connection import Connection
 from waybook.agents.definition import AgentDefinition
 from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import CTL_ANY, NEW_ANY
-from waybook.events.errors import TerminalError
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.walker.definitions import lanes
 from waybook.services.walker.walker import Walker
@@ -21,15 +19,6 @@ if TYPE_CHECKING:
 
 ANY_PORT = 0
 NOWHERE = -1
-
-
-class MetricsMissing(TerminalError):
-    """Metrics were asked for, and the library that writes them is not installed."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "metrics need prometheus-client: `pip install waybook[metrics]`, or unset WAYBOOK_METRICS_PORT"
-        )
 
 
 class Observing:
@@ -89,12 +78,11 @@ def observed(
     """
     port = settings.metrics_port
     if port is None:
-        port = otherwise if find_spec("prometheus_client") is not None else NOWHERE
+        port = otherwise if library_is_here() else NOWHERE
     if port == NOWHERE:
         yield UNOBSERVED
         return
-    if find_spec("prometheus_client") is None:
-        raise MetricsMissing
+    require_library()
     with ExitStack() as stack:
         first = stack.enter_context(listening(port, settings.metrics_host))
         second = None

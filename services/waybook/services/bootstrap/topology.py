@@ -3,6 +3,7 @@
 import nats
 from nats.errors import Error as NatsError
 
+from waybook.adapters.embedded.given import without_password
 from waybook.adapters.nats.topology import Topology, apply, check, load_topology
 from waybook.engine.ports import PortMisconfigured, PortUnavailable
 
@@ -27,7 +28,10 @@ async def ensure_topology(
             nats_url.split(","), max_reconnect_attempts=1, connect_timeout=5, inbox_prefix=inbox_prefix
         )
     except (NatsError, OSError, TimeoutError) as error:
-        raise PortUnavailable(f"no nats-server answers at {nats_url}: {error}") from error
+        place = without_password(nats_url)
+        if "authorization" in str(error).lower():
+            raise PortMisconfigured(f"the nats-server at {place} refuses the credentials") from error
+        raise PortUnavailable(f"no nats-server answers at {place}: {error}") from error
     try:
         if make:
             await apply(nc, topology)

@@ -1,0 +1,138 @@
+"""The server configuration in `deploy/nats` is accepted by the real server, and lets each role do its work and no more."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import nats
+import pytest
+from nats.aio.client import Client
+from tests.integration.deployment import CONFIGURATION, Deployment, deployed, server_environment, service
+from tests.integration.scraping import addresses, scrape
+
+from waybook.adapters.embedded.programs import nats_server
+
+SAMPLES = Path(__file__).parents[2] / "samples" / "mail"
+
+
+def _look_at_the_files(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    own = {name: value for name, value in os.environ.items() if not name.startswith("WAYBOOK_NATS_")}
+    words = [str(nats_server()), "-c", str(CONFIGURATION), "-t"]
+    return subprocess.run(words, env=own | environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_server_accepts_the_files_only_with_all_that_they_ask_for(tmp_path: Path) -> None:
+    """`nats-server -t` passes, and names a variable that is not set; the example sets all of them."""
+    environment = server_environment(tmp_path)
+    good = _look_at_the_files(environment)
+    assert good.returncode == 0, good.stderr
+    for name in environment:
+        bad = _look_at_the_files({key: value for key, value in environment.items() if key != name})
+        assert bad.returncode != 0 and name in bad.stderr
+    example = (CONFIGURATION.parent / "nats.env.example").read_text()
+    assert [line.partition("=")[0] for line in example.splitlines() if not line.startswith("#")] == list(environment)
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """The configured server with the streams that its operator made."""
+    with deployed(tmp_path_factory.mktemp("nats")) as made:
+        refusal = made.run("walker", "serve", "walker", code=1)
+        assert "waybook streams apply" in refusal
+        made.run("ops", "streams", "apply")
+        yield made
+
+
+def test_what_the_operator_applied_is_what_is_declared_and_syncs_always(deployment: Deployment) -> None:
+    """`streams check` as the user `ops` finds nothing, and proves sync always at the monitoring address."""
+    report = deployment.json("ops", "streams", "check")
+    assert report["ok"] is True and report["findings"] == []
+    assert report["sync"]["verdict"] == "proven"
+    assert "create" not in deployment.run("ops", "streams", "plan")
+
+
+def test_services_with_users_of_their_own_walk_mails(deployment: Deployment, database_url: str) -> None:
+    """A walker, a projector and a person, each as a user of its own: the samples are walked, shown, and counted."""
+    database = {"WAYBOOK_DATABASE_URL": database_url}
+    walker = deployment.start("walker", "serve", "walker", "--metrics-port", "0")
+    projector = deployment.start("projector", "serve", "projector", "--metrics-port", "0", **database)
+    with service(walker, "walking") as walker_said, service(projector, "metrics") as projector_said:
+        taken = deployment.json("cli", "ingest", str(SAMPLES), **database)["taken"]
+        assert taken and all(t["already"] is False for t in taken)
+        runs = {t["run"] for t in taken}
+        settled = deployment.json("cli", "messages", **database)
+        while any(m["status"] not in ("archived", "rejected") and m["hold"] == "none" for m in settled):
+            settled = deployment.json("cli", "messages", **database)
+        assert {m["run"] for m in settled} == runs
+        assert {"draft_ready", "quarantined", "archived"} <= {m["status"] for m in settled}
+        draft = next(m["run"] for m in settled if m["status"] == "draft_ready")
+        assert deployment.json("cli", "why", draft, **database)["hold"]["reason"] == "approval"
+        walked = scrape(addresses(walker_said)[0])
+        assert walked.sum("waybook_commits_total", agent="inbox") >= len(runs)
+        assert walked.sum("waybook_jetstream_answers") == 1
+        projected = scrape(addresses(projector_said)[0])
+        assert projected.sum("waybook_projection_lag_events") == 0
+        assert deployment.json("projector", "projections", "verify", **database)["ok"] is True
+
+
+@pytest.mark.parametrize(
+    ("user", "subject"),
+    [
+        ("cli", "state.g1.00.main.inbox.forged"),
+        ("projector", "state.g1.00.main.inbox.forged"),
+        ("ops", "state.g1.00.main.inbox.forged"),
+        ("cli", "cmd.ctl.any.relay.main.inbox.r.timer"),
+        ("projector", "cmd.new.any.cli.main.inbox.r.start"),
+        ("walker", "audit.main.log"),
+        ("walker", "$JS.API.STREAM.DELETE.STATE_g1_00"),
+        ("walker", "$JS.API.STREAM.UPDATE.STATE_g1_00"),
+        ("walker", "$JS.API.STREAM.MSG.DELETE.STATE_g1_00"),
+        ("cli", "$JS.API.STREAM.PURGE.COMMANDS"),
+        ("projector", "$JS.API.CONSUMER.MSG.NEXT.COMMANDS.new_any"),
+    ],
+)
+async def test_nobody_publishes_what_is_another_role_s(deployment: Deployment, user: str, subject: str) -> None:
+    """STATE has one writer, issuers cannot be forged, and only the operator changes streams."""
+    said: list[str] = []
+    client = await _connected(deployment, user, said)
+    try:
+        await client.publish(subject, b"{}")
+        await client.flush()
+        await _until_refused(said, subject)
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize(("user", "subject"), [("cli", "_INBOX_walker.>"), ("projector", "cmd.>"), ("cli", "state.>")])
+async def test_nobody_reads_what_is_meant_for_others(deployment: Deployment, user: str, subject: str) -> None:
+    """Answers, commands and commits are heard by those they are for."""
+    said: list[str] = []
+    client = await _connected(deployment, user, said)
+    try:
+        await client.subscribe(subject)
+        await client.flush()
+        await _until_refused(said, subject)
+    finally:
+        await client.close()
+
+
+def test_a_wrong_password_is_refused_with_the_way_out(deployment: Deployment) -> None:
+    """Nothing is tried again and again for a password that is wrong."""
+    wrong = {"WAYBOOK_NATS_URL": deployment.url("ops").replace("secret", "wrong")}
+    output = deployment.run("ops", "streams", "check", code=1, **wrong)
+    assert "refuses the credentials" in output and "wrong-of-ops" not in output
+
+
+async def _connected(deployment: Deployment, user: str, said: list[str]) -> Client:
+    async def hear(error: Exception) -> None:
+        said.append(str(error))
+
+    return await nats.connect(deployment.url(user), error_cb=hear, allow_reconnect=False, inbox_prefix=f"_INBOX_{user}")
+
+
+async def _until_refused(said: list[str], subject: str) -> None:
+    async with asyncio.timeout(5):
+        while not any("permissions violation" in text.lower() and subject.lower() in text.lower() for text in said):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
