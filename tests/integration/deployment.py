@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,6 +53,29 @@ class Deployment:
         return subprocess.Popen(
             [sys.executable, "-c", MAIN, *arguments],
             env=own | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def shell(self, script: str, database_url: str) -> "subprocess.Popen[str]":
+        """The commands of a guide, with its addresses replaced by ours; the last one in the shell's own process."""
+        *before, last = script.splitlines()
+        for theirs, ours in (
+            ("127.0.0.1:4222", f"127.0.0.1:{self._port}"),
+            ("http://127.0.0.1:8222", self.monitor_url),
+            ("postgresql://waybook@127.0.0.1/waybook", shlex.quote(database_url)),
+            (" 9477", " 0"),
+            (" 9478", " 0"),
+        ):
+            before = [line.replace(theirs, ours) for line in before]
+            last = last.replace(theirs, ours)
+        own = {name: value for name, value in os.environ.items() if not name.startswith("WAYBOOK_")}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}"
+        return subprocess.Popen(
+            ["bash", "-euc", "\n".join([*before, f"exec {last}"])],
+            env=own | server_environment(Path("/nowhere")) | {"PATH": path},
+            cwd=CONFIGURATION.parents[2],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

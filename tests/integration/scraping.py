@@ -1,8 +1,9 @@
 """Reading a live `/metrics`, as Prometheus would."""
 
 import re
+import time
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -34,6 +35,20 @@ def scrape(address: str) -> Scrape:
     with urllib.request.urlopen(address, timeout=10) as answer:
         assert answer.status == 200
         return Scrape(answer.read().decode())
+
+
+def until(holds: Callable[[], bool], within_s: float = 60.0) -> None:
+    """Returns as soon as `holds`; fails after `within_s`. What a scrape lacks does not hold yet."""
+    end = time.monotonic() + within_s
+    while True:
+        try:
+            if holds():
+                return
+        except AssertionError:
+            if time.monotonic() > end:
+                raise
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def addresses(said: Iterable[str]) -> list[str]:

@@ -93,9 +93,13 @@ async def check_database(url: str, *, timeout_s: float = 10.0) -> None:
 
 
 def without_password(url: str) -> str:
-    """The address as it may stand in a message."""
+    """The address, or several separated by commas, as it may stand in a message."""
+    return ",".join(_masked(part) for part in url.split(","))
+
+
+def _masked(url: str) -> str:
     try:
-        parts = urlsplit(url)
-        return url if parts.password is None else url.replace(f":{parts.password}@", ":***@", 1)
+        password = urlsplit(url).password
     except ValueError:
         return url
+    return url if password is None else url.replace(f":{password}@", ":***@", 1)
