@@ -145,7 +145,11 @@ async def _ingest(
     taken: list[Submission] = []
     skipped: list[Skipped] = []
     async with looked_at(settings, "ingest", data_dir) as installation:
-        await ensure_topology(installation.addresses.nats_url, ack_wait_ms=round(settings.ack_wait_s * 1000))
+        await ensure_topology(
+            installation.addresses.nats_url,
+            ack_wait_ms=round(settings.ack_wait_s * 1000),
+            inbox_prefix=settings.nats_inbox_prefix,
+        )
         wiring = installation.wiring
         starts = Starts(
             wiring.connection,
