@@ -40,26 +40,44 @@ class MailReceived(StartEvent, frozen=True, kw_only=True):
     subject: str
 
 
+class Deadly(msgspec.Struct, frozen=True):
+    """A run whose body of `step` ends its process, once so many bodies of that step have begun."""
+
+    run: str
+    step: str
+    beside: int = 1
+    code: int = 13
+
+
 class Journal:
     """Every body writes a line at its begin and at its end, with execution, attempt and process.
 
     While the file `gate` names exists, its step's bodies wait after their first line.
     """
 
-    def __init__(self, file: Path, faults: Faults, gates: Path | None = None) -> None:
+    def __init__(self, file: Path, faults: Faults, gates: Path | None = None, deadly: Deadly | None = None) -> None:
         self._file = file
         self._faults = faults
         self._gates = gates
+        self._deadly = deadly
 
     async def body(self, context: StepContext) -> None:
         """What a step does."""
         await self._faults.reached("step.begun", context.step)
         self._write("begun", context)
         await self._faults.reached("step.running", context.step)
+        if (deadly := self._deadly) is not None and (context.key.run, context.step) == (deadly.run, deadly.step):
+            while self._begun(deadly.step) < deadly.beside:  # noqa: ASYNC110 - they write lines
+                await asyncio.sleep(GATE_S)
+            os._exit(deadly.code)
         while self._gates is not None and (self._gates / context.step).exists():  # noqa: ASYNC110 - others remove it
             await asyncio.sleep(GATE_S)
         self._write("ended", context)
         await self._faults.reached("step.ended", context.step)
+
+    def _begun(self, step: str) -> int:
+        lines = self._file.read_text().splitlines()
+        return sum(line.startswith("begun ") and f":{step}:" in line for line in lines)
 
     def _write(self, word: str, context: StepContext) -> None:
         line = f"{word} {context.execution} {context.attempt} {os.getpid()}\n"
@@ -105,6 +123,17 @@ class FiveSteps(Agent):
         """Leaves it to a person."""
         await journal.body(context)
         return ReviewRequested(routed=Routed(decision="human_review", reason="a person decides"))
+
+
+class SixSteps(FiveSteps):
+    """Another version, which has a step more and so cannot continue the runs of FiveSteps."""
+
+    name: ClassVar[str] = "inbox"
+
+    @step
+    async def weigh(self, mail: MailReceived, context: StepContext, journal: Journal) -> None:
+        """Finds nothing either."""
+        await journal.body(context)
 
 
 def _question() -> Classification:

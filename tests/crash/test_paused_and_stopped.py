@@ -6,13 +6,12 @@ import time
 from functools import partial
 
 import pytest
-from tests.crash.five_steps import FIVE_STEPS_TABLE
 from tests.crash.walks import Case, Walk, Worker, assert_walked_once, side_by_side, until, until_async
 from tests.crash.worker import Fault, consumers
 
 from waybook.engine.ports import PortUnavailable
-from waybook.events.engine import ActionAbandoned, ActionReleased, CommandConvicted, LeaseRenewed, StepBegan
-from waybook.testing.history import events_of, illegalities
+from waybook.events.engine import ActionAbandoned, ActionReleased, LeaseRenewed, StepBegan
+from waybook.testing.history import events_of
 from waybook.testing.servers import NatsUnderTest
 
 
@@ -144,40 +143,12 @@ async def delete_consumers(walk: Walk) -> None:
         await jetstream.delete_consumer("COMMANDS", consumer.name)
 
 
-async def a_command_that_kills_its_workers_is_convicted_and_stands_in_dead(walk: Walk) -> None:
-    await walk.start()
-    for _ in range(3):
-        assert await walk.worker(Fault("step.running", where="classify")).ended() == -signal.SIGKILL
-    last = walk.worker()
-    await until_async(walk.is_acknowledged, "the command is gone")
-
-    history = await walk.history()
-    assert illegalities(FIVE_STEPS_TABLE, history) == []
-    assert any(isinstance(e, CommandConvicted) for _, e in events_of(history))
-    assert await walk.dead() == 1
-    assert await last.stop() == 0
-
-
-async def a_conviction_whose_worker_dies_before_dead_is_written_ends_in_dead(walk: Walk) -> None:
-    await walk.start()
-    for _ in range(3):
-        assert await walk.worker(Fault("step.running", where="classify")).ended() == -signal.SIGKILL
-    assert await walk.worker(Fault("bury.before")).ended() == -signal.SIGKILL
-    last = walk.worker()
-    await until_async(walk.is_acknowledged, "the command is gone")
-
-    assert await walk.dead() == 1
-    assert await last.stop() == 0
-
-
 CASES: dict[str, Case[None]] = {
     **{f"paused-{p}": partial(a_worker_paused_past_its_lease_is_refused_and_silent, p) for p in PAUSES},
     **{f"consumer-{by}": partial(a_walk_goes_on_when_its_consumer_is_made_anew, by) for by in ("recreated", "deleted")},
     "owner-returns": an_owner_that_comes_back_does_not_wait_for_a_lease,
     "stops": a_worker_that_stops_gives_its_step_to_another_at_once_and_without_a_failure,
     "second-delivery": a_second_delivery_to_the_process_that_walks_renews_its_claim,
-    "kills-its-workers": a_command_that_kills_its_workers_is_convicted_and_stands_in_dead,
-    "dies-before-dead": a_conviction_whose_worker_dies_before_dead_is_written_ends_in_dead,
 }
 
 

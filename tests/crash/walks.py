@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from tests.crash import forking
@@ -126,11 +126,11 @@ class Walk:
         assert self._mail.payload.thread is not None
         self.key = self._mail.key
         self.thread = RunKey(self.tenant, "@thread", self._mail.payload.thread)
-        self._settings = msgspec.structs.replace(self._settings, real=True)
+        self._settings = msgspec.structs.replace(self._settings, version="inbox")
 
-    def worker(self, fault: Fault | None = None, *, exclusive: bool = False) -> Worker:
-        """A new process that walks this tenant's runs. `exclusive`: it owns the installation alone."""
-        worker = Worker(msgspec.structs.replace(self._settings, fault=fault, exclusive=exclusive))
+    def worker(self, fault: Fault | None = None, **settings: Any) -> Worker:
+        """A new process that walks this tenant's runs; `settings` as in WorkerSettings."""
+        worker = Worker(msgspec.structs.replace(self._settings, fault=fault, **settings))
         self.workers.append(worker)
         return worker
 
@@ -148,17 +148,18 @@ class Walk:
         subject = command_subject(key, "start", issuer="cli")
         await self.wiring.commands.publish(subject, msgspec.json.encode(one), command=one.id)
 
-    async def history(self) -> list[Commit]:
-        return await read_history(self.wiring.state, self.key)
+    async def history(self, key: RunKey | None = None) -> list[Commit]:
+        """All commits of a run, by default of the walk's own."""
+        return await read_history(self.wiring.state, key or self.key)
 
     async def joined(self) -> int:
         """How often the run joined its thread."""
         history = await read_history(self.wiring.state, self.thread)
         return sum(isinstance(e, ThreadJoined) and e.run == self.key.run for _, e in events_of(history))
 
-    async def commands_left(self) -> int:
-        """Commands of this tenant that are not acknowledged."""
-        return await count(self.wiring.connection, "COMMANDS", f"cmd.*.*.*.{self.tenant}.>")
+    async def commands_left(self, lane: str = "*") -> int:
+        """Commands of this tenant that are not acknowledged, of all lanes or of one."""
+        return await count(self.wiring.connection, "COMMANDS", f"cmd.*.{lane}.*.{self.tenant}.>")
 
     async def until_done(self) -> list[Commit]:
         """Waits for the fifth step's end and for the acknowledgement; returns the history."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from tests.crash.five_steps import FiveSteps, Journal
+from tests.crash.five_steps import Deadly, FiveSteps, Journal, SixSteps
 
-from waybook.agents.definition import define
+from waybook.agents.definition import AgentDefinition, define
 from waybook.engine.ports import ConsumerSpec
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
@@ -22,8 +22,10 @@ from waybook.testing.faults import Action, Boundary, Faults, faulty_ports, kill,
 Deed: TypeAlias = Literal["kill", "pause"]
 DEEDS: Mapping[Deed, Action] = {"kill": kill, "pause": pause}
 
-FIVE_STEPS = define(FiveSteps)
 INBOX, INBOX_PROVIDES = mail_agent(Settings())
+Version: TypeAlias = Literal["five", "six", "inbox"]
+AGENTS: Mapping[Version, AgentDefinition] = {"five": define(FiveSteps), "six": define(SixSteps), "inbox": INBOX}
+"""An agent whose steps do nothing, another version of it, and the built-in one."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -47,8 +49,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     log: Path | None = None
     slots: int = 64
     exclusive: bool = False
-    real: bool = False
-    """Whether the built-in agent walks, instead of the one that does nothing."""
+    version: Version = "five"
+    deadly: Deadly | None = None
 
 
 def consumers(tenant: str) -> tuple[ConsumerSpec, ConsumerSpec]:
@@ -57,6 +59,11 @@ def consumers(tenant: str) -> tuple[ConsumerSpec, ConsumerSpec]:
         ConsumerSpec(f"ctl_{tenant}", f"cmd.ctl.any.*.{tenant}.>"),
         ConsumerSpec(f"new_{tenant}", f"cmd.new.any.*.{tenant}.>"),
     )
+
+
+def lane(tenant: str, version: Version) -> ConsumerSpec:
+    """The consumer of one tenant's commands in the lane of a definition."""
+    return ConsumerSpec(f"lane_{tenant}_{version}", f"cmd.*.{AGENTS[version].engine.hash}.*.{tenant}.>")
 
 
 def work(settings: WorkerSettings) -> None:
@@ -71,18 +78,20 @@ async def _work(settings: WorkerSettings) -> int:
     faults = Faults()
     if (fault := settings.fault) is not None:
         faults.arm(fault.boundary, DEEDS[fault.deed], nth=fault.nth, where=fault.where)
-    journal = Journal(settings.journal, faults, settings.gates)
+    journal = Journal(settings.journal, faults, settings.gates, settings.deadly)
+    agent = AGENTS[settings.version]
     ctl, new = consumers(settings.tenant)
+    own = lane(settings.tenant, settings.version)
     options = WalkerOptions(
-        strict=True, pull_s=0.25, slots=settings.slots, new_consumer=new.name, ctl_consumer=ctl.name
-    )
+        strict=True, pull_s=0.25, slots=settings.slots, new_consumer=new.name, ctl_consumer=ctl.name,
+        lane_consumers=(own.name,),
+    )  # fmt: skip
     async with wired(settings.url, name="crash-worker", ack_wait_s=settings.ack_wait_s) as wiring:
         async with walker_ports(
-            wiring, settings.url, ack_wait_s=settings.ack_wait_s, exclusive=settings.exclusive, consumers=(ctl, new),
+            wiring, settings.url, ack_wait_s=settings.ack_wait_s, exclusive=settings.exclusive, consumers=(ctl, new, own),
             on_lost=lambda: walker.claims_lost(),
         ) as ports:  # fmt: skip
-            agent = INBOX if settings.real else FIVE_STEPS
-            provides: dict[type, Any] = INBOX_PROVIDES if settings.real else {Journal: journal}
+            provides: dict[type, Any] = {**INBOX_PROVIDES, Journal: journal}
             walker = Walker([agent], faulty_ports(ports, faults), provides=provides, options=options)
             stopping = asyncio.Event()
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
