@@ -79,6 +79,24 @@ async def test_what_is_not_acknowledged_comes_again_with_a_larger_claim(started:
     assert second.claim.delivery == 2
 
 
+async def test_a_consumer_is_taken_while_a_pull_waits_or_a_delivery_is_out(ports: Ports) -> None:
+    lane = lane_consumer("abcdef0123456789")
+    assert not await ports.queue.is_taken(lane.name), "it is not there"
+    await ports.queue.ensure_consumers((lane,))
+    assert not await ports.queue.is_taken(lane.name)
+    pull = asyncio.create_task(ports.queue.pull(lane.name, 1, 5.0))
+    await until(lambda: ports.queue.is_taken(lane.name))
+    await ports.queue.publish("cmd.new.abcdef0123456789.cli.test.inbox.r1.start", b"{}", command="c1")
+    [delivery] = await pull
+    assert await ports.queue.is_taken(lane.name)
+    await delivery.ack()
+    await until(lambda: _is_left(ports, lane.name))
+
+
+async def _is_left(ports: Ports, consumer: str) -> bool:
+    return not await ports.queue.is_taken(consumer)
+
+
 async def test_what_is_acknowledged_is_gone(started: Ports) -> None:
     delivery = await one(started)
     assert await started.queue.holds(delivery.claim.sequence)

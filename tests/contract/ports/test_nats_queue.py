@@ -17,7 +17,7 @@ from waybook.adapters.nats.heartbeat import NatsHeartbeat
 from waybook.adapters.nats.notes import NatsNotes
 from waybook.adapters.nats.objects import NatsObjects
 from waybook.adapters.nats.settings import NatsSettings
-from waybook.engine.ports import NEW_ANY, Outgoing, PortMisconfigured, PortUnavailable
+from waybook.engine.ports import LANE_IDLE_S, NEW_ANY, Outgoing, PortMisconfigured, PortUnavailable, lane_consumer
 from waybook.events.errors import InvalidInput
 from waybook.testing.servers import NatsUnderTest
 
@@ -43,6 +43,16 @@ async def queue(connection: Connection) -> NatsCommandQueue:
     await made.ensure_consumers((NEW_ANY,))
     await made.publish(START.format(1), b"{}", command="c1")
     return made
+
+
+async def test_the_consumer_of_a_lane_vanishes_when_nobody_pulls_for_a_week(connection: Connection) -> None:
+    """Definitions come and go; the commands in the lane stay. The others never vanish."""
+    made = NatsCommandQueue(connection, ack_wait_s=ACK_WAIT_S)
+    lane = lane_consumer("abcdef0123456789")
+    await made.ensure_consumers((NEW_ANY, lane))
+    jetstream = connection.client.jetstream()
+    infos = [await jetstream.consumer_info("COMMANDS", name) for name in (lane.name, NEW_ANY.name)]
+    assert [info.config.inactive_threshold for info in infos] == [LANE_IDLE_S, None]
 
 
 async def test_pulling_goes_on_after_a_restart_of_the_server(own_nats: NatsUnderTest) -> None:

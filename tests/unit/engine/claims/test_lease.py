@@ -5,7 +5,19 @@ from tests.unit.engine.definitions import CHAIN, FORK, build, step, takes
 from tests.unit.engine.history import History, output
 
 from waybook.engine.definition import RetryPolicy
-from waybook.engine.inputs import Accepted, Continue, Nothing, Outcome, Refused, Signal, Start
+from waybook.engine.inputs import (
+    Accepted,
+    Completed,
+    Continue,
+    Input,
+    Nothing,
+    Outcome,
+    Refused,
+    Retry,
+    Signal,
+    Start,
+    World,
+)
 from waybook.engine.lease import (
     Ack,
     Again,
@@ -19,6 +31,7 @@ from waybook.engine.lease import (
     questions,
     reconcile,
     settle,
+    suspects,
 )
 from waybook.events.engine import Claim
 
@@ -140,3 +153,48 @@ def test_a_command_with_a_lost_worker_is_a_suspect_and_a_closed_action_is_no_los
     history.again("k1")
     assert is_suspect(history.run, "k1")
     assert not is_suspect(None, "k1")
+
+
+def begun_by(history: History, *inputs: Input, world: World | None = None) -> frozenset[str]:
+    return suspects(history.decide(*inputs, world=world or World()))
+
+
+def test_the_attempt_after_a_loss_is_a_suspects_whoever_begins_it() -> None:
+    """The redelivery itself; `continue` for a command that is gone; a person's retry of a convicted run."""
+    history = chain()
+    assert begun_by(history, history.command(Start(output("Go")), id="k1", claim=SECOND)) == {"k1"}
+    gone = World(gone=frozenset({1}))
+    assert begun_by(history, history.command(Continue(), id="c"), world=gone) == {"c"}
+    history = History(build("t", (step("s", takes("Go"), retry=RetryPolicy(1)),), {"Go": "start"}))
+    history.start()
+    again = history.command(Start(output("Go")), id="k1", claim=SECOND)
+    assert begun_by(history, again) == frozenset(), "it begins nothing: the loss convicts it"
+    history.apply(again)
+    assert begun_by(history, history.command(Retry(), id="p")) == {"p"}
+
+
+def test_a_suspect_stays_one_for_all_that_begins_under_its_command() -> None:
+    history = chain()
+    history.again("k1")
+    result = Completed(history.action("one").id, (output("A"),))
+    assert begun_by(history, result) == {"k1"}
+
+
+def test_errors_renewals_and_releases_make_no_suspect() -> None:
+    history = chain()
+    history.release("one")
+    assert begun_by(history, history.command(Start(output("Go")), id="k1", claim=SECOND)) == frozenset()
+    history = chain()
+    renewal = history.command(Start(output("Go")), id="k1", claim=SECOND, held=FIRST)
+    assert begun_by(history, renewal) == frozenset()
+    history.fail("one")
+    assert begun_by(history, history.command(Retry(), id="p")) == frozenset()
+
+
+def test_another_command_of_a_suspects_run_is_none_when_it_begins_something_else() -> None:
+    history = History(FORK)
+    history.start()
+    history.complete("left", "L")
+    history.again("k1")
+    history.complete("right", "R")
+    assert begun_by(history, history.command(Signal(output("Answer")), id="s")) == frozenset()
