@@ -62,7 +62,11 @@ class Bury(msgspec.Struct, frozen=True):
 
 
 class Forward(msgspec.Struct, frozen=True):
-    """The run is another definition's: publish the command under `lane`, then acknowledge; no answer."""
+    """The run is another definition's: publish the command under `lane`, then acknowledge; no answer.
+
+    The acknowledgement is left out when the lease broke in between: it would take the message from whoever runs it
+    by then, and the copy in the lane would take over.
+    """
 
     lane: str
 

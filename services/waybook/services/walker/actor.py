@@ -307,8 +307,7 @@ class RunActor:
         elif isinstance(following, Bury):
             await self._bury(command.id, delivery, following.reason)
         elif isinstance(following, Forward):
-            await self._office.correspondence.forward(delivery, command.id, following.lane)
-            await self._finish(command.id, delivery)
+            await self._move(command.id, delivery, following.lane)
         else:
             await self._office.correspondence.answer(self.key, item, outcome, self._run)
             await self._finish(command.id, delivery)
@@ -345,6 +344,14 @@ class RunActor:
         await self._office.correspondence.convict(self.key, command, delivery, reason)
         await delivery.term(reason)
         self._let_go(command, delivery)
+
+    async def _move(self, command: str, delivery: Delivery, lane: str) -> None:
+        """Publishes to the lane, then acknowledges, unless somebody else may have the command by now."""
+        await self._office.correspondence.forward(delivery, command, lane)
+        if self._office.is_broken(delivery):
+            self._let_go(command, delivery)
+        else:
+            await self._finish(command, delivery)
 
     async def _insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """What follows a stored commit is done again until the ports take it."""

@@ -1,5 +1,7 @@
 """From a delivery to the input of a run's decision; what needs no run is settled here."""
 
+from collections.abc import Callable
+
 from waybook.agents.definition import AgentDefinition
 from waybook.engine.inputs import Refused
 from waybook.engine.ports import Delivery, Objects
@@ -22,12 +24,18 @@ class Reception:
     """Reads what was delivered, by the definition of the run that it is for."""
 
     def __init__(
-        self, definitions: Definitions, lifecycle: Lifecycle, correspondence: Correspondence, objects: Objects
+        self,
+        definitions: Definitions,
+        lifecycle: Lifecycle,
+        correspondence: Correspondence,
+        objects: Objects,
+        is_broken: Callable[[Delivery], bool],
     ) -> None:
         self._definitions = definitions
         self._lifecycle = lifecycle
         self._correspondence = correspondence
         self._objects = objects
+        self._is_broken = is_broken
 
     async def receive(self, delivery: Delivery) -> tuple[RunKey, Item] | None:
         """The run and the input; None for a delivery that was settled. Raises PortError, then call it again."""
@@ -70,7 +78,8 @@ class Reception:
             if lane is None:
                 raise
             await self._correspondence.forward(delivery, command.id, lane)
-            await delivery.ack()
+            if not self._is_broken(delivery):  # else somebody has it by now, and the move waits for that
+                await delivery.ack()
             return None
         if start is not None and start.thread is not None and start.thread != subject.key.run:
             await self._join_thread(subject.key, start)

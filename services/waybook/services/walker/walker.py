@@ -115,7 +115,9 @@ class Walker:
         self.lifecycle = Lifecycle(ports.state, codec or Codec(), ports.clock, self._options.name, hook)
         self.executor = Executor(provides or {}, ports.clock)
         self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock, hook)
-        self._reception = Reception(self.definitions, self.lifecycle, self.correspondence, ports.objects)
+        self._reception = Reception(
+            self.definitions, self.lifecycle, self.correspondence, ports.objects, self.is_broken
+        )
         self.solitude = Solitude(self, self._wake_pulls)
         self._actors: dict[RunKey, RunActor] = {}
         self._tasks: set[asyncio.Task[None]] = set()

@@ -23,10 +23,11 @@ class Driver:
     """Plays moves that are possible, drawn by weight. At most `FAULTS` crashes, purges and the like a game."""
 
     def __init__(
-        self, seed: int, rules: Rules | None = None, definition: Definition = WALK, *, mix: frozenset[str] = EVERYTHING
-    ) -> None:
+        self, seed: int, rules: Rules | None = None, definition: Definition = WALK, *,
+        mix: frozenset[str] = EVERYTHING, mixed: bool = False,
+    ) -> None:  # fmt: skip
         self.random = random.Random(seed)
-        self.model = Model(rules, definition)
+        self.model = Model(rules, definition, mixed=mixed)
         self.faults = FAULTS
         self.weights = {move: w for move, w in WEIGHTS.items() if move in mix}
         self.played: list[str] = []
@@ -54,7 +55,8 @@ class Driver:
     def deliver(self) -> None:
         waiting = self.model.queue.waiting()
         if waiting:
-            self.model.deliver(self.random.choice(self.model.workers), self.random.choice(waiting))
+            sequence = self.random.choice(waiting)
+            self.model.deliver(self.random.choice(self.model.takers(sequence)), sequence)
 
     def work(self, *, lost: bool = False) -> None:
         worker = self.one([w for w in self.model.workers if w.mailbox])
@@ -109,10 +111,11 @@ class Driver:
 
 
 def play(
-    seed: int, rules: Rules | None = None, definition: Definition = WALK, *, mix: frozenset[str] = EVERYTHING
-) -> Violation | None:
-    """The violation of one game, if any."""
-    driver = Driver(seed, rules, definition, mix=mix)
+    seed: int, rules: Rules | None = None, definition: Definition = WALK, *,
+    mix: frozenset[str] = EVERYTHING, mixed: bool = False,
+) -> Violation | None:  # fmt: skip
+    """The violation of one game, if any. `mixed`: one of the workers is of another version."""
+    driver = Driver(seed, rules, definition, mix=mix, mixed=mixed)
     try:
         driver.play()
     except Violation as violation:

@@ -26,7 +26,7 @@ from waybook.engine.inputs import (
     Start,
     World,
 )
-from waybook.engine.lease import Ack, Again, Bury, GiveBack, Keep, questions
+from waybook.engine.lease import Ack, Again, Bury, Forward, GiveBack, Keep, questions
 from waybook.engine.run import Action, Run
 from waybook.events.command import Command
 from waybook.events.engine import StepBegan, StepCompleted
@@ -48,6 +48,11 @@ def walk(retry: RetryPolicy) -> Definition:
         ),
         {"Go": "start", "Done": "stop", "Answer": "external"},
     )
+
+
+def renamed(definition: Definition, hash: str) -> Definition:
+    """The same under another hash: neither carries the other's runs."""
+    return Definition(**{f: getattr(definition, f) for f in definition.__struct_fields__} | {"hash": hash})
 
 
 WALK = walk(PATIENT)
@@ -78,10 +83,11 @@ class Item:
 class Sending:
     """A word to the queue on its way. One that must not come from a lapsed lease is checked when it is sent."""
 
-    def __init__(self, verb: str, handle: Handle, *, careful: bool) -> None:
+    def __init__(self, verb: str, handle: Handle, *, careful: bool, lane: str | None = None) -> None:
         self.verb = verb
         self.handle = handle
         self.careful = careful
+        self.lane = lane
 
 
 class Worker:
@@ -90,8 +96,9 @@ class Worker:
     `unsure`: so many items of the mailbox were decided, and it is not known whether what came of it is stored.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, definition: Definition) -> None:
         self.name = name
+        self.definition = definition
         self.forget()
 
     def forget(self) -> None:
@@ -112,13 +119,16 @@ class Worker:
 
 
 class Model:
-    """The world: the queue, the run's true state, the workers."""
+    """The world: the queue, the run's true state, the workers. With `mixed`, one of them is of another version."""
 
-    def __init__(self, rules: Rules | None = None, definition: Definition = WALK, workers: int = 3) -> None:
-        self.definition = definition
+    def __init__(
+        self, rules: Rules | None = None, definition: Definition = WALK, workers: int = 3, *, mixed: bool = False
+    ) -> None:
         self.rules = rules or Rules()
         self.queue = Queue()
-        self.workers = [Worker(f"w{i + 1}") for i in range(workers)]
+        self.workers = [Worker(f"w{i + 1}", definition) for i in range(workers)]
+        if mixed:
+            self.workers[-1].definition = renamed(definition, "d2")
         self.run: Run | None = None
         self.versions: list[bytes] = []
         self.completed: set[str] = set()
@@ -136,6 +146,11 @@ class Model:
         """The watchdog's, one for every state of the run."""
         self._continues += 1
         self.publish(f"continue-{self._continues}", Continue())
+
+    def takers(self, sequence: int) -> list[Worker]:
+        """Who pulls the message: everybody, or those with the definition whose lane it is in."""
+        lane = self.queue.messages[sequence].lane
+        return [w for w in self.workers if lane is None or w.definition.carries(lane)]
 
     def deliver(self, worker: Worker, sequence: int) -> None:
         worker.mailbox.append(Item(self.queue.deliver(sequence)))
@@ -164,6 +179,8 @@ class Model:
             return
         if sending.verb == "ack":
             self.queue.ack(sending.handle)
+        elif sending.lane is not None:
+            self.queue.publish(sending.handle.command, sending.handle.body, sending.lane)
         else:
             self.queue.nak(sending.handle)
 
@@ -181,7 +198,7 @@ class Model:
             batch = [item for item in batch if item.handle is None or not self._is_expired(worker, item.handle)]
             inputs = self._inputs(worker, batch)
             gone = self._gone(worker, inputs)
-            decision = decide(self.definition, KEY, worker.run, inputs, 0, World(gone=gone))
+            decision = decide(worker.definition, KEY, worker.run, inputs, 0, World(gone=gone))
             if self._is_latest(worker.run):
                 break
             worker.run = self.run
@@ -227,7 +244,7 @@ class Model:
 
     def _append(self, worker: Worker, decision: Decision) -> Run:
         self._check_begins(worker, decision)
-        payload = CODEC.encode(commit_of(decision, self.definition, worker.name))
+        payload = CODEC.encode(commit_of(decision, worker.definition, worker.name))
         commit = CODEC.decode(payload)
         for event in commit.events:
             if isinstance(event, StepCompleted):
@@ -292,6 +309,11 @@ class Model:
             del worker.held[command]
         if isinstance(following, Again):
             worker.mailbox.append(Item(handle))
+        elif isinstance(following, Forward):
+            moved = [
+                Sending("publish", handle, careful=True, lane=following.lane), Sending("ack", handle, careful=True)
+            ]  # fmt: skip
+            worker.sendings += self.rules.moved(moved)
         elif isinstance(following, Ack | Bury):
             applied = worker.run is not None and command in worker.run.applied
             worker.sendings.append(Sending("ack", handle, careful=not applied))
@@ -329,7 +351,7 @@ class Model:
         claims = {command: handle.claim for command, handle in worker.held.items()}
         mine = [a for a in self.run.open_actions() if claims.get(a.command) == a.claim] if self.run is not None else []
         if mine:
-            decision = decide(self.definition, KEY, worker.run, [Released(tuple(a.id for a in mine))], 0)
+            decision = decide(worker.definition, KEY, worker.run, [Released(tuple(a.id for a in mine))], 0)
             if decision.events:
                 worker.run = self._append(worker, decision)
         for handle in worker.handles():
@@ -376,7 +398,10 @@ class Model:
 
     def _ended(self) -> bool:
         """Whether the run has come to its end, or to a blocker that has a name and a person to act."""
-        return self.run is not None and (self.run.ended or hold(self.definition, self.run).kind == "dead command")
+        if self.run is None or self.run.ended:
+            return self.run is not None
+        carrier = next(w.definition for w in self.workers if w.definition.carries(self.run.definition))
+        return hold(carrier, self.run).kind == "dead command"
 
     def _drain_once(self) -> bool:
         before = self._picture()
@@ -390,7 +415,8 @@ class Model:
             self.look(worker)
         for sequence, message in list(self.queue.messages.items()):
             if message.waiting:
-                self.deliver(self.workers[sequence % len(self.workers)], sequence)
+                takers = self.takers(sequence)
+                self.deliver(takers[sequence % len(takers)], sequence)
             elif not self.beats(message):
                 self.queue.lapse(sequence)
         return self._picture() != before

@@ -22,11 +22,12 @@ class Handle:
 
 
 class Message:
-    """A command in the queue. `newest` is its latest delivery; `waiting` while it may be delivered."""
+    """A command in the queue, in a lane or in none. `newest` is its latest delivery; `waiting` while it may be delivered."""
 
-    def __init__(self, command: Command, body: Body) -> None:
+    def __init__(self, command: Command, body: Body, lane: str | None) -> None:
         self.command = command
         self.body = body
+        self.lane = lane
         self.deliveries = 0
         self.waiting = True
         self.newest: Handle | None = None
@@ -40,9 +41,9 @@ class Queue:
         self.created = 1
         self._last = 0
 
-    def publish(self, command: Command, body: Body) -> None:
+    def publish(self, command: Command, body: Body, lane: str | None = None) -> None:
         self._last += 1
-        self.messages[self._last] = Message(command, body)
+        self.messages[self._last] = Message(command, body, lane)
 
     def waiting(self) -> list[int]:
         return [s for s, m in self.messages.items() if m.waiting]

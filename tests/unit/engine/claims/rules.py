@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -11,6 +12,8 @@ from waybook.engine import lease
 from waybook.engine.inputs import Continue, Delivered, Input, Outcome
 from waybook.engine.run import Run
 from waybook.events.engine import Claim
+
+T = TypeVar("T")
 
 
 class Rules:
@@ -48,6 +51,24 @@ class Rules:
         self, run: Run | None, command: str, claim: Claim, *, broken: bool
     ) -> lease.GiveBack | lease.Ack | lease.Silent:
         return lease.give_back(run, command, claim, broken=broken)
+
+    def moved(self, words: list[T]) -> list[T]:
+        """The order in which a command is published to its run's lane and acknowledged."""
+        return words
+
+
+class AcksBeforeItMoves(Rules):
+    """A command for a run of another version is acknowledged before it stands in its lane."""
+
+    def moved(self, words: list[T]) -> list[T]:
+        return words[::-1]
+
+
+class StaysWithItsVersion(Rules):
+    """A worker of another version drops the command instead of moving it to its lane."""
+
+    def moved(self, words: list[T]) -> list[T]:
+        return []
 
 
 class UnorderedClaims(Rules):

@@ -110,6 +110,17 @@ def test_games_of_weighted_moves_end_with_nothing_stuck_and_nothing_run_twice(
     assert found == []
 
 
+@pytest.mark.parametrize("definition", [WALK, FRAIL], ids=["patient", "frail"])
+def test_games_among_workers_of_two_versions_end_with_nothing_stuck_and_nothing_run_twice(
+    definition: Definition,
+) -> None:
+    """Whichever version begins the run, the other moves its commands to the lane and dies in between."""
+    found = [
+        (seed, str(v)) for seed in range(GAMES) if (v := play(seed, definition=definition, mixed=True)) is not None
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize(
     ("broken", "harm"),
     [
@@ -126,6 +137,8 @@ def test_games_of_weighted_moves_end_with_nothing_stuck_and_nothing_run_twice(
         (rules.StartsWhatItSaw, "stuck"),
         (rules.ContinueNeverAsks, "double"),
         (rules.ExpiredBegins, "double"),
+        (rules.AcksBeforeItMoves, "stuck"),
+        (rules.StaysWithItsVersion, "stuck"),
     ],
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
@@ -137,7 +150,8 @@ def test_the_model_finds_the_harm_of_a_rule_that_is_switched_off(broken: type[ru
 def first_game(broken: type[rules.Rules], harm: str) -> int | None:
     """Seed of the first game in which the rule's absence shows as `harm`."""
     for seed in range(SEARCH):
-        violation: Any = play(seed, broken(), mix=EVERYTHING if seed % 2 else LEASES)
+        mixed = issubclass(broken, rules.AcksBeforeItMoves | rules.StaysWithItsVersion)
+        violation: Any = play(seed, broken(), mix=EVERYTHING if mixed or seed % 2 else LEASES, mixed=mixed)
         if str(violation).startswith(harm):
             return seed
     return None
