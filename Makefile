@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
+# A script that starts a container engine where none answers: `eval "$(SCRIPT start)"`. With docker none is needed.
+WAYBOOK_CONTAINER_ENGINE ?= ../shared/tools/container-engine
 
-.PHONY: setup run test check bench up soak lock clean
+.PHONY: setup run test test-containers check bench up soak lock clean
 
 setup: $(STAMP)
 
@@ -24,6 +26,10 @@ up: $(STAMP)
 
 test: check
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The tests of NATS against a nats-server in a container; nothing is pulled. Skipped where no engine can be had.
+test-containers: $(STAMP)
+	WAYBOOK_CONTAINER_ENGINE="$(WAYBOOK_CONTAINER_ENGINE)" $(BIN)/python -m tests.with_containers $(PYTEST_ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

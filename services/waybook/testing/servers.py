@@ -99,6 +99,10 @@ class NotOurs(TerminalError):
     """A server given by its address is not ours to stop; ask for `own_nats` or `own_postgres` instead."""
 
 
+class NoContainer(TerminalError):
+    """WAYBOOK_TEST_IN_CONTAINERS is set, and no engine answers or it does not have the image; see `make test-containers`."""
+
+
 def reachable_folder() -> Path:
     """A new temporary folder in which PostgreSQL can run also for root, which pytest's `tmp_path` is not."""
     folder = Path(tempfile.mkdtemp(prefix=f"waybook-test-{os.getpid()}-"))
@@ -127,9 +131,13 @@ async def nats_for_tests(
     """A nats-server of the test's own, empty at first and gone afterwards.
 
     It runs in a container where an engine answers and has the image (WAYBOOK_TEST_NATS_IMAGE, by default nats:2.15),
-    else it is embedded. `sync_always` and `max_store_bytes` are those of NatsServer.
+    else it is embedded. `sync_always` and `max_store_bytes` are those of NatsServer. Raises NoContainer instead of
+    taking an embedded one when WAYBOOK_TEST_IN_CONTAINERS is set.
     """
-    if container := await asyncio.to_thread(_container, sync_always, max_store_bytes):
+    container = await asyncio.to_thread(_container, sync_always, max_store_bytes)
+    if container is None and os.environ.get("WAYBOOK_TEST_IN_CONTAINERS"):
+        raise NoContainer
+    if container is not None:
         try:
             await container.start()
             yield container

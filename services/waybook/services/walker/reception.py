@@ -42,7 +42,7 @@ class Reception:
         if delivery.claim.delivery > MOST_DELIVERIES and not await self._has_commit(delivery):
             text = f"delivered {delivery.claim.delivery} times without a commit"
             await self._correspondence.give_up(delivery, text)
-            await delivery.ack()
+            await self._acknowledge(delivery)
             return None
         try:
             return await self._read(delivery)
@@ -78,12 +78,16 @@ class Reception:
             if lane is None:
                 raise
             await self._correspondence.forward(delivery, command.id, lane)
-            if not self._is_broken(delivery):  # else somebody has it by now, and the move waits for that
-                await delivery.ack()
+            await self._acknowledge(delivery)
             return None
         if start is not None and start.thread is not None and start.thread != subject.key.run:
             await self._join_thread(subject.key, start)
         return subject.key, Item(request, delivery, start)
+
+    async def _acknowledge(self, delivery: Delivery) -> None:
+        """Unless somebody else may have the command by now; then it comes again."""
+        if not self._is_broken(delivery):
+            await delivery.ack()
 
     async def _definition(self, subject: CommandSubject, current: AgentDefinition) -> AgentDefinition:
         """The definition by which a payload is read: the run's own, where there is a choice."""
