@@ -1,5 +1,7 @@
 """Every kind of details is counted where it belongs, and unknown ones are passed over."""
 
+import subprocess
+import sys
 from typing import Any, get_args
 
 import msgspec
@@ -173,3 +175,9 @@ async def test_a_process_tells_its_version_and_its_memory() -> None:
     told = await read(Process("walker"))
     [build] = [name for name in told if name.startswith("waybook_build_info")]
     assert 'service="walker"' in build and told["process_resident_memory_bytes"] > 1e6
+
+
+def test_nothing_loads_the_metrics_library_unless_somebody_asks_for_metrics() -> None:
+    """Command line and projector start without it."""
+    script = "import sys, waybook.cli, waybook.projections.__main__; sys.exit('prometheus_client' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0
