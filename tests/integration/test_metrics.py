@@ -70,6 +70,7 @@ def live(postgres_template: Path) -> Iterator[Live]:
                 taken = shell.json("ingest", str(SAMPLES))["taken"]
                 until(lambda: scrape(walker).sum("waybook_deliveries_total", consumer="new_any") >= len(taken))
                 until(lambda: scrape(walker).sum("waybook_slots_taken") == 0)
+                until(lambda: scrape(walker).sum("waybook_commands_held") == 0)  # read a moment ago
                 until(lambda: scrape(projector).sum("waybook_projection_lag_events") == 0)
                 yield Live(scrape(walker), scrape(projector))
         finally:

@@ -67,3 +67,24 @@ def test_a_wrong_variable_is_named_with_its_value(tmp_path: Path, name: str, val
 def test_a_file_that_is_named_and_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"WAYBOOK_CONFIG names .*nowhere\.toml"):
         Settings.load({"WAYBOOK_CONFIG": str(tmp_path / "nowhere.toml")})
+
+
+@pytest.mark.parametrize("port", [-1, 0, 9477])
+def test_an_option_s_port_outranks_the_settings_and_none_leaves_them(port: int) -> None:
+    settings = Settings.load({"WAYBOOK_METRICS_PORT": "9000"})
+    assert settings.with_metrics_port(None).metrics_port == 9000
+    assert settings.with_metrics_port(port).metrics_port == port
+
+
+@pytest.mark.parametrize("port", [-2, 65_535])
+def test_a_port_that_is_none_is_refused(port: int) -> None:
+    """The projector takes the next one, so the last port of all is none either."""
+    with pytest.raises(InvalidInput, match=f"--metrics-port cannot be {port}"):
+        Settings().with_metrics_port(port)
+
+
+def test_an_inbox_prefix_cannot_be_any_subject() -> None:
+    """A walker answers under `_INBOX...` only."""
+    assert Settings.load({"WAYBOOK_NATS_INBOX_PREFIX": "_INBOX_walker"}).nats_inbox_prefix == "_INBOX_walker"
+    with pytest.raises(InvalidInput, match="WAYBOOK_NATS_INBOX_PREFIX"):
+        Settings.load({"WAYBOOK_NATS_INBOX_PREFIX": "state.g1"})

@@ -15,6 +15,7 @@ from waybook.adapters.memory.state_log import MemoryStateLog
 from waybook.agents import Agent, Event, StartEvent, StopEvent, step
 from waybook.agents.definition import define
 from waybook.engine.fold import fold_all
+from waybook.engine.hooks import Details
 from waybook.engine.ports import CTL_ANY, NEW_ANY
 from waybook.engine.run import Run
 from waybook.events.codec import Codec
@@ -105,7 +106,10 @@ class Process:
         self.lanes = lanes([current, *past])
         names = tuple(spec.name for spec in self.lanes)
         chosen = WalkerOptions(**{"name": name, "pull_s": 0.02, "strict": True, "lane_consumers": names, **options})
-        self.walker = Walker([current], ports, older=past, provides={Gates: self.gates}, options=chosen)
+        self.told: list[Details] = []
+        self.walker = Walker(
+            [current], ports, older=past, provides={Gates: self.gates}, options=chosen, hook=self.told.append
+        )
         self._running: asyncio.Task[None] | None = None
 
     def _lost(self) -> None:

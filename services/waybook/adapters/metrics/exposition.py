@@ -1,5 +1,6 @@
 """Everything that one process tells, in the formats that Prometheus reads."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 
@@ -44,4 +45,5 @@ class Exposition:
         """The body and its content type; `accept` is the header by which the reader says what it understands."""
         families = [family for source in self._sources for family in await source.families()]
         encode, content_type = choose_encoder(accept)
-        return encode(_Snapshot(families)), content_type
+        # A few milliseconds or, with many agents, many: the loop goes on meanwhile.
+        return await asyncio.to_thread(encode, _Snapshot(families)), content_type
