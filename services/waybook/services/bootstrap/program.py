@@ -15,7 +15,7 @@ from waybook.adapters.embedded import NatsServer
 from waybook.agents import Agent, StartEvent
 from waybook.agents.definition import AgentDefinition, define
 from waybook.engine.hold import hold
-from waybook.engine.ports import CTL_ANY, NEW_ANY
+from waybook.engine.ports import CTL_ANY, NEW_ANY, CommandQueue, lane_consumer
 from waybook.engine.run import Run
 from waybook.events.command import Command, StartPayload
 from waybook.events.errors import RetryableError
@@ -72,7 +72,7 @@ async def run_once(
                 try:
                     key = RunKey("main", definition.engine.agent, run or uuid4().hex[:26])
                     await _publish(wiring, definition, key, start)
-                    return await asyncio.wait_for(_settled(walker, definition, key), timeout_s)
+                    return await asyncio.wait_for(_settled(walker, wiring.commands, definition, key), timeout_s)
                 except TimeoutError as error:
                     raise StillRunning(f"run {key} is not done after {timeout_s:g} s") from error
                 finally:
@@ -109,12 +109,14 @@ async def _publish(wiring: Wiring, definition: AgentDefinition, key: RunKey, sta
     await wiring.commands.publish(subject, msgspec.json.encode(command), command=command.id)
 
 
-async def _settled(walker: Walker, definition: AgentDefinition, key: RunKey) -> Finished:
+async def _settled(walker: Walker, commands: CommandQueue, definition: AgentDefinition, key: RunKey) -> Finished:
     run: Run | None = None
     while True:
         run = await walker.lifecycle.load(key, run)
         if run is not None:
-            held = hold(definition.engine, run)
+            own = definition.engine.carries(run.definition)
+            elsewhere = not own and await commands.is_taken(lane_consumer(run.definition).name)
+            held = hold(definition.engine, run, elsewhere=elsewhere)
             if run.ended or held.kind != "none":
                 return Finished(key.run, run.state, held.kind, _result(definition, run))
         await asyncio.sleep(POLL_S)
