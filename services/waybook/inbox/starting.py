@@ -16,10 +16,17 @@ from waybook.inbox.intake.parse import parse_with_files
 
 AGENT = "inbox"
 FIELD_LIMIT = 64 * 1024
-"""Bytes of one field that stay in a commit (DESIGN 3); a longer text goes whole into the object bucket."""
+"""Bytes of one field, as JSON, that stay in a commit (DESIGN 3); a longer text goes whole into the object bucket."""
 
 MAIL_LIMIT = 160 * 1024
-"""Bytes of a mail's parts together that stay in a commit, so that it fits with what the engine adds."""
+"""Bytes of a mail's texts together, as JSON, that stay in a commit."""
+
+EVENT_LIMIT = 224 * 1024
+"""Bytes of the whole start event, so that its commit stays under 256 KiB with what the engine adds."""
+
+MOST_ENTRIES = 50
+MOST_HEADER = 500
+TOO_MUCH = "too much for one event; the mail is kept whole as an object"
 
 
 class MailStart(msgspec.Struct, frozen=True):
@@ -46,25 +53,51 @@ def mail_start(
     for digest, data in files.items():
         references[digest] = _keep(objects, f"{AGENT}/{run}/attachment/{digest}", data)
     content = content_digest(raw)
-    mail = _within_limits(mail, f"{AGENT}/{run}/{content}", objects, references)
-    event = MailReceived(
-        sender=mail.from_text,
-        subject=mail.subject,
-        mail=mail,
-        received_at=received_at,
-        date=_iso(mail.date),
-        objects=references,
-    )
+    folder = f"{AGENT}/{run}/{content}"
+    event = _event(_within_limits(mail, folder, objects, references), received_at, references)
+    body = msgspec.json.encode(event)
+    if len(body) > EVENT_LIMIT:
+        whole = {"raw": _keep(objects, f"{folder}/raw", raw)}
+        body = msgspec.json.encode(_event(_bare(event.mail), received_at, whole))
     payload = StartPayload(
         event=MailReceived.__name__,
         schema=MailReceived.SCHEMA,
-        body=msgspec.Raw(msgspec.json.encode(event)),
+        body=msgspec.Raw(body),
         content=content,
         thread=thread_token(raw, mail, tenant=tenant, mailbox=mailbox),
         mailbox=mailbox,
         id=mail.message_id,
     )
     return MailStart(RunKey(tenant, AGENT, run), payload, objects)
+
+
+def _event(mail: ParsedMail, received_at: int, objects: dict[str, ObjectReference]) -> MailReceived:
+    return MailReceived(
+        sender=mail.from_text,
+        subject=mail.subject,
+        mail=mail,
+        received_at=received_at,
+        date=_iso(mail.date),
+        objects=objects,
+    )
+
+
+def _bare(mail: ParsedMail) -> ParsedMail:
+    """A mail with so many recipients, files, parts or headers that they alone would fill a commit: the first of each."""
+    return msgspec.structs.replace(
+        mail,
+        subject=_cut(mail.subject, FIELD_LIMIT // 8),
+        to=mail.to[:MOST_ENTRIES],
+        cc=mail.cc[:MOST_ENTRIES],
+        reply_to=mail.reply_to[:1],
+        references=mail.references[:1] + mail.references[1:][-MOST_ENTRIES:],
+        other_text=(),
+        text=None if mail.text is None else _cut(mail.text, FIELD_LIMIT // 2),
+        html=None if mail.html is None else _cut(mail.html, FIELD_LIMIT // 2),
+        attachments=mail.attachments[:MOST_ENTRIES],
+        headers={name: tuple(value[:MOST_HEADER] for value in values[:2]) for name, values in mail.headers.items()},
+        defects=(TOO_MUCH, *mail.defects[:10]),
+    )
 
 
 def _within_limits(
@@ -77,27 +110,34 @@ def _within_limits(
         text = getattr(mail, field)
         if text is None:
             continue
-        data = text.encode("utf-8")
-        room = min(FIELD_LIMIT, max(left, 4096))
-        if len(data) > room:
-            references[field] = _keep(objects, f"{folder}/{field}", data)
-            changes[field] = _cut(data, room)
-        left -= min(len(data), room)
+        cut = _cut(text, min(FIELD_LIMIT, max(left, 4096)))
+        if cut != text:
+            references[field] = _keep(objects, f"{folder}/{field}", text.encode("utf-8"))
+            changes[field] = cut
+        left -= _json_size(cut)
     others: list[str] = []
     for number, text in enumerate(mail.other_text):
-        data = text.encode("utf-8")
-        room = max(min(FIELD_LIMIT, left), 0)
-        if len(data) > room:
-            references[f"other_text/{number}"] = _keep(objects, f"{folder}/other_text/{number}", data)
-        others.append(_cut(data, room))
-        left -= min(len(data), room)
+        cut = _cut(text, max(min(FIELD_LIMIT, left), 0))
+        if cut != text:
+            references[f"other_text/{number}"] = _keep(objects, f"{folder}/other_text/{number}", text.encode("utf-8"))
+        others.append(cut)
+        left -= _json_size(cut)
     if changes or tuple(others) != mail.other_text:
         mail = msgspec.structs.replace(mail, **changes, other_text=tuple(others))
     return mail
 
 
-def _cut(data: bytes, limit: int) -> str:
-    return data[:limit].decode("utf-8", "ignore")
+def _json_size(text: str) -> int:
+    """Bytes of a text as JSON: quotes and backslashes take two, control characters six."""
+    return len(msgspec.json.encode(text)) - 2
+
+
+def _cut(text: str, limit: int) -> str:
+    """The beginning of a text that takes at most `limit` bytes as JSON."""
+    text = text[:limit]
+    while (size := _json_size(text)) > limit:
+        text = text[: min(len(text) - 1, len(text) * limit // size)]
+    return text
 
 
 def _keep(objects: dict[str, bytes], name: str, data: bytes) -> ObjectReference:

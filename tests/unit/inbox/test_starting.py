@@ -1,0 +1,71 @@
+"""A mail's start fits into a commit, whatever the mail is made of, and nothing of the mail is lost."""
+
+import msgspec
+import pytest
+
+from waybook.inbox.events import MailReceived
+from waybook.inbox.starting import EVENT_LIMIT, MailStart, mail_start
+
+HEAD = b"From: ann@x.example\nSubject: hello\nMessage-ID: <1@x.example>\nMIME-Version: 1.0\n"
+
+
+def _alternative(text: bytes, html: bytes) -> bytes:
+    head = HEAD + b"Content-Type: multipart/alternative; boundary=b\n\n"
+    return (
+        head + b"--b\nContent-Type: text/plain\n\n" + text + b"\n--b\nContent-Type: text/html\n\n" + html + b"\n--b--\n"
+    )
+
+
+def _files(count: int) -> bytes:
+    part = b'--b\nContent-Type: application/x\nContent-Disposition: attachment; filename="%s%d.bin"\n\n%d\n'
+    parts = b"".join(part % (b"n" * 200, n, n) for n in range(count))
+    return HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n" + parts + b"--b--\n"
+
+
+def _start(raw: bytes) -> tuple[MailStart, MailReceived]:
+    start = mail_start(raw, tenant="main", mailbox="inbox", received_at=1)
+    return start, msgspec.json.decode(start.payload.body, type=MailReceived)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        _alternative(b'"' * 70_000, b"<p>" + b'"' * 70_000),
+        _alternative(b"\\" * 70_000, b"<p>" + b"\\" * 70_000),
+        _alternative(b"\x01" * 70_000, b"<p>" + b"\x01" * 70_000),
+        _alternative("é".encode() * 40_000, b"<p>" + "é".encode() * 40_000),
+        HEAD
+        + b"".join(b"X-Mailer: " + b'"' * 1900 + b"\nPrecedence: " + b"\x01" * 1900 + b"\n" for _ in range(40))
+        + b"\nhi\n",
+        _files(3_000),
+    ],
+    ids=["quotes", "backslashes", "control characters", "two bytes each", "headers", "files"],
+)
+def test_a_start_never_outgrows_a_commit(raw: bytes) -> None:
+    """However its characters are written in JSON and however many parts it has, the start event stays in its limit."""
+    start, _ = _start(raw)
+    assert len(start.payload.body) <= EVENT_LIMIT
+
+
+def test_a_text_that_is_cut_is_kept_whole() -> None:
+    """The event holds the beginning of a long text, and names the object that holds all of it."""
+    start, event = _start(_alternative(b'"' * 70_000, b"<p>short"))
+    kept = start.objects[event.objects["text"].name]
+    assert kept.decode().strip() == '"' * 70_000
+    assert event.mail.text is not None and 0 < len(event.mail.text) < 70_000
+    assert kept.decode().startswith(event.mail.text)
+
+
+def test_a_mail_of_too_many_parts_is_kept_whole_and_says_so() -> None:
+    """Where the parts alone would fill a commit, the event lists the first of them and the raw mail is an object."""
+    raw = _files(3_000)
+    start, event = _start(raw)
+    assert start.objects[event.objects["raw"].name] == raw
+    assert event.mail.attachments and "kept whole" in event.mail.defects[0]
+
+
+def test_an_ordinary_mail_is_not_touched() -> None:
+    """A mail within the limits stands in its event as it was read, and nothing goes to the object bucket."""
+    start, event = _start(_alternative(b'He said "hello".', b"<p>He said &quot;hello&quot;."))
+    assert start.objects == {} and event.objects == {}
+    assert event.mail.text is not None and event.mail.text.strip() == 'He said "hello".'
