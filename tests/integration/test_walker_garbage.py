@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 from tests.integration.test_walker_restart import MAIL, installed, until_done
 
 from waybook.events.command import Answer
-from waybook.events.headers import REPLY
+from waybook.events.headers import MSG_ID, REPLY
 from waybook.events.subjects import RunKey, command_subject, state_stream
 from waybook.inbox.starting import mail_start
 from waybook.services.bootstrap.installation import Installation
@@ -171,6 +171,20 @@ async def test_garbage_is_answered_and_kept_and_a_mail_behind_it_walks(
     accepted = [name for number, name in enumerate(GARBAGE) if answers.got[str(number)].ok]
     assert accepted == []
     assert sum(kept) == len(GARBAGE)
+
+
+async def test_the_answer_to_a_command_that_cannot_be_stored_names_it(clean_nats: NatsUnderTest) -> None:
+    """Who gave many commands has to know which one was rejected; its id stands in the message's headers."""
+    answers = Answers()
+    headers = {REPLY: "_INBOX.garbage.big", MSG_ID: "too-big"}
+    async with installed(clean_nats) as installation, client(clean_nats.url) as outside, narrow(installation):
+        await outside.subscribe("_INBOX.garbage.*", cb=answers.receive)
+        big = command(payload=big_mail(300_000), id="too-big")
+        await outside.jetstream().publish(START, big, headers=headers)
+        async with asyncio.timeout(DEADLINE_S):
+            while not answers.got:  # noqa: ASYNC110 - it comes when it comes
+                await asyncio.sleep(0.02)
+    assert not answers.got["big"].ok and answers.got["big"].command == "too-big"
 
 
 async def test_an_answer_goes_to_an_inbox_only(clean_nats: NatsUnderTest) -> None:

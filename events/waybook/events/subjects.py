@@ -122,3 +122,8 @@ def digest_token(*parts: str | bytes, length: int = 26) -> str:
 def run_id(tenant: str, mailbox: str, identity: str | bytes) -> str:
     """The run id of a message: `identity` is its Message-ID or its canonical content."""
     return digest_token(tenant, mailbox, identity)
+
+
+def reused_run_id(tenant: str, mailbox: str, identity: str | bytes, content: str) -> str:
+    """The run id of a message whose identity another one has with other content; `content` is its digest."""
+    return digest_token(tenant, mailbox, identity, content)

@@ -23,7 +23,7 @@ from waybook.services.bootstrap.observing import ANY_PORT, observed
 from waybook.services.bootstrap.runtime import settle_memory
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.topology import ensure_topology
-from waybook.services.intake.starts import Starts, Submission
+from waybook.services.intake.starts import Starts, Submission, taken_or_refused
 from waybook.services.reading.unserved import Unserved, left_behind
 
 ANSWER_PATIENCE_S = 5.0
@@ -165,7 +165,7 @@ async def _ingest(
         async for one in starts.submit(items):
             taken.append(one) if isinstance(one, Submission) else skipped.append(one)
         await starts.until_answered(ANSWER_PATIENCE_S)
-    return taken, skipped
+    return taken_or_refused(taken, skipped)
 
 
 def up(data_dir: DataDir = None, metrics_port: MetricsPort = None) -> None:

@@ -7,7 +7,7 @@ from waybook.inbox.intake.canonical import (
     canonical_content,
     content_digest,
     mail_run_id,
-    reused_run_id,
+    reused_mail_run_id,
     thread_root,
     thread_token,
 )
@@ -38,9 +38,9 @@ def test_the_run_id_goes_by_message_id_or_content() -> None:
     assert mail_run_id(MAIL, parse_mail(MAIL), tenant="t") == mail_run_id(
         TRANSPORT + MAIL, parse_mail(TRANSPORT + MAIL), tenant="t"
     )
-    assert reused_run_id(data, mail, tenant="t") not in (
+    assert reused_mail_run_id(data, mail, tenant="t") not in (
         mail_run_id(data, mail, tenant="t"),
-        reused_run_id(data + b"y", mail, tenant="t"),
+        reused_mail_run_id(data + b"y", mail, tenant="t"),
     )
 
 

@@ -70,6 +70,36 @@ class Slow(Agent):
         return Half()
 
 
+class Endless(Agent):
+    """A body that never comes to an end by itself."""
+
+    name = "gated"
+
+    @step(deadline_s=0.05)
+    async def first(self, go: Go) -> Done:
+        await asyncio.Event().wait()
+        return Done()
+
+
+class Stubborn(Agent):
+    """A body that takes no notice of its deadline, and returns after it."""
+
+    name = "gated"
+
+    @step(deadline_s=0.05)
+    async def first(self, go: Go) -> Half:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return Half()
+        return Half()
+
+    @step
+    async def second(self, half: Half, gates: Gates) -> Done:
+        await gates.at("second")
+        return Done()
+
+
 @pytest.fixture
 async def office() -> AsyncIterator[Office]:
     made = Office()
@@ -86,6 +116,24 @@ async def test_a_body_that_meets_a_cancelled_task_has_failed(office: Office) -> 
     await until(lambda: not office.commands.waiting)
     [failed] = [e for e in office.events() if isinstance(e, StepFailed)]
     assert failed.error.type == "CancelledError"
+
+
+async def test_a_body_that_outlasts_its_deadline_has_failed(office: Office) -> None:
+    """The worker itself ends a step at its deadline, as a failure that may be tried again."""
+    await office.process("one", Endless)
+    await office.start()
+    await until(lambda: not office.commands.waiting)
+    [failed] = [e for e in office.events() if isinstance(e, StepFailed)]
+    assert failed.error.type == "StepDeadlinePassed" and failed.error.retryable
+
+
+async def test_a_result_that_comes_after_the_deadline_is_a_result(office: Office) -> None:
+    """A body that ends by itself when it is told to has ended, and what follows runs undisturbed."""
+    one = await office.process("one", Stubborn)
+    one.gates.open("second")
+    await office.start()
+    await until(lambda: not office.commands.waiting)
+    assert office.types().count("StepCompleted") == 2 and office.types()[-1] == "RunEnded"
 
 
 async def test_a_text_that_no_commit_takes_is_cut(office: Office) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from waybook.events.subjects import digest_token, run_id
+from waybook.events.subjects import reused_run_id, run_id
 from waybook.inbox.intake.mail import ParsedMail
 
 # Headers that transport adds on the way: two deliveries of one mail differ in nothing else.
@@ -29,9 +29,10 @@ def mail_run_id(raw: bytes, mail: ParsedMail, *, tenant: str, mailbox: str = "in
     return run_id(tenant, mailbox, mail.message_id or canonical_content(raw))
 
 
-def reused_run_id(raw: bytes, mail: ParsedMail, *, tenant: str, mailbox: str = "inbox") -> str:
+def reused_mail_run_id(raw: bytes, mail: ParsedMail, *, tenant: str, mailbox: str = "inbox") -> str:
     """The run id of a mail whose Message-ID another mail already carries with other content."""
-    return digest_token(tenant, mailbox, mail.message_id or canonical_content(raw), content_digest(raw))
+    identity = mail.message_id or canonical_content(raw)
+    return reused_run_id(tenant, mailbox, identity, content_digest(raw))
 
 
 def thread_root(mail: ParsedMail) -> str | None:

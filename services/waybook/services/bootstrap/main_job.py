@@ -18,7 +18,7 @@ from waybook.services.bootstrap.installation import Installation, owned, project
 from waybook.services.bootstrap.mail_walker import walking_mails
 from waybook.services.bootstrap.observing import UNOBSERVED, Observing
 from waybook.services.bootstrap.settings import Settings
-from waybook.services.intake.starts import Starts, Submission
+from waybook.services.intake.starts import Starts, Submission, taken_or_refused
 from waybook.services.reading.unserved import Unserved, left_behind
 
 POLL_S = 0.1
@@ -111,7 +111,7 @@ async def _take_in(
             skipped.append(one)
     if not await starts.until_answered(PATIENCE_S):
         raise NothingMoves(f"{starts.unanswered} mails were not answered for {PATIENCE_S:g} s; run the command again")
-    return submissions, skipped
+    return taken_or_refused(submissions, skipped)
 
 
 async def _until_settled(models: ReadModels, tenant: str, runs: list[str], progress: Progress) -> None:

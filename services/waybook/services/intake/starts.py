@@ -35,6 +35,20 @@ class Submission(msgspec.Struct):
     answer: Answer | None = None
 
 
+def taken_or_refused(
+    submissions: Iterable[Submission], skipped: Iterable[Skipped]
+) -> tuple[list[Submission], list[Skipped]]:
+    """The mails that have a run, and with what was skipped those that a walker refused, with its reason."""
+    taken: list[Submission] = []
+    left_out = list(skipped)
+    for one in submissions:
+        if one.answer is None or one.answer.ok:
+            taken.append(one)
+        else:
+            left_out.append(Skipped(one.path, f"refused ({one.answer.reason}): {one.answer.text}"))
+    return taken, left_out
+
+
 class Starts:
     """Publishes the starts of mails for one tenant and mailbox. `actor` says who takes them in.
 

@@ -53,10 +53,14 @@ async def caught_up(installation: Installation) -> AsyncIterator[ReadModels]:
             try:
                 await models.wait_until(position, BESIDE_S)
             except TimeoutError:
-                log.warning("the read models lag behind", extra={"action": "read_models_lag"})
+                _say_lag()
         elif position.sequence and not await _is_at(models, position):
             await _project(installation, position)
         yield models
+
+
+def _say_lag() -> None:
+    log.warning("the read models lag behind", extra={"action": "read_models_lag"})
 
 
 async def _is_at(models: ReadModels, position: Position) -> bool:
@@ -74,4 +78,5 @@ async def _project(installation: Installation, position: Position) -> None:
     projector.stop()
     reached.cancel()
     await work
-    await asyncio.gather(reached, return_exceptions=True)
+    if isinstance((await asyncio.gather(reached, return_exceptions=True))[0], TimeoutError):
+        _say_lag()

@@ -13,7 +13,14 @@ from waybook.engine.run import Run
 from waybook.events.command import Answer, Command, StartPayload
 from waybook.events.errors import InvalidInput
 from waybook.events.headers import BURIAL, COMMAND, MSG_ID, REASON, RECEIVED, REPLY, command_of
-from waybook.events.subjects import RUN_TOKEN, RunKey, command_subject, digest_token, parse_command_subject
+from waybook.events.subjects import (
+    RUN_TOKEN,
+    RunKey,
+    command_subject,
+    digest_token,
+    parse_command_subject,
+    reused_run_id,
+)
 from waybook.services.walker.item import Item
 from waybook.services.walker.requests import received_at
 
@@ -85,7 +92,8 @@ class Correspondence:
         )
         await self._bury(delivery, text, "rejected")
         run = delivery.subject.split(".")[6:7]
-        answer = Answer(ok=False, command="", run="".join(run), reason="invalid_input", text=text)
+        command = command_of(delivery.headers) or ""
+        answer = Answer(ok=False, command=command, run="".join(run), reason="invalid_input", text=text)
         await self._send(delivery, answer)
 
     async def convict(self, key: RunKey, command: str, delivery: Delivery, reason: str) -> None:
@@ -134,7 +142,7 @@ class Correspondence:
 
     async def _restart_elsewhere(self, delivery: Delivery, key: RunKey, command: Command, start: StartPayload) -> None:
         """Another content under a known Message-ID is a message of its own, never approved automatically (DESIGN 3)."""
-        run = digest_token(key.tenant, start.mailbox or "", start.id or "", start.content or "")
+        run = reused_run_id(key.tenant, start.mailbox or "", start.id or "", start.content or "")
         elsewhere = RunKey(key.tenant, key.agent, run)
         payload = msgspec.structs.replace(start, flags=(*start.flags, "message_id_reused"))
         moved = msgspec.structs.replace(

@@ -115,21 +115,24 @@ async def _within(seconds: float, step: str, work: Awaitable[Any]) -> Any:
     """
     task = asyncio.current_task()
     assert task is not None
-    expired: list[bool] = []
+    expired = False
 
     def expire() -> None:
-        expired.append(True)
+        nonlocal expired
+        expired = True
         task.cancel()
 
     handle = asyncio.get_running_loop().call_later(max(0.0, seconds), expire)
     try:
         return await work
     except asyncio.CancelledError as error:
-        if expired and task.uncancel() <= 0:
+        if expired and task.cancelling() == 1:  # nobody else asked for it
             raise StepDeadlinePassed(f"step {step} ran longer than its deadline") from error
         raise
     finally:
         handle.cancel()
+        if expired:
+            task.uncancel()  # also when the body swallowed it: the task goes on with the result
 
 
 def _event(definition: AgentDefinition, run: Run, name: str) -> Any:
