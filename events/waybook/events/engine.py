@@ -240,7 +240,12 @@ class TimerCancelled(_Event, frozen=True, kw_only=True):
 
 
 class ApprovalRequested(_Event, frozen=True, kw_only=True):
-    """A sealed contract is put before people: this action, on this resource, with this digest, until `expires`."""
+    """A sealed contract is put before people: this action, on this resource, with this digest, until `expires`.
+
+    `digest` is that of the canonical parameters. `deciders` empty: whoever holds the grant. `policy` is the version
+    that was known when it was asked, 0: none; the one that counts is that of the decision. `answers` names, by
+    decision (approved, rejected, expired), the typed event that tells the run. `summary` is for people.
+    """
 
     action: str
     resource: str
@@ -250,10 +255,15 @@ class ApprovalRequested(_Event, frozen=True, kw_only=True):
     deciders: tuple[str, ...]
     expires: int | None
     policy: int
+    answers: dict[str, str] = {}
+    summary: str | None = None
 
 
 class ApprovalDecided(_Event, frozen=True, kw_only=True):
-    """A person decided; `received_at` is the receipt time of the command, never a worker's clock."""
+    """A person decided; `received_at` is the receipt time of the command, never a worker's clock.
+
+    `policy` and `grants` are the versions of those aggregates by which the decision was allowed.
+    """
 
     approval: str
     decision: Literal["approved", "rejected"]
@@ -261,6 +271,7 @@ class ApprovalDecided(_Event, frozen=True, kw_only=True):
     received_at: int
     policy: int
     grants: int
+    reason: str | None = None
 
 
 class ApprovalUsed(_Event, frozen=True, kw_only=True):
@@ -368,11 +379,20 @@ class ThreadJoined(_Event, frozen=True, kw_only=True):
     message: str | None = None
 
 
+class ThreadStatusSet(_Event, frozen=True, kw_only=True):
+    """Of a thread: a person closes it or opens it again; a message that joins opens it by itself."""
+
+    status: Literal["open", "resolved"]
+    by: str
+    reason: str | None = None
+
+
 class PolicyChanged(_Event, frozen=True, kw_only=True):
-    """Of `@policy`: new values stand."""
+    """Of `@policy`: new values stand; a null takes a value away."""
 
     values: dict[str, Any]
     by: str
+    reason: str | None = None
 
 
 class KillSwitchSet(_Event, frozen=True, kw_only=True):
@@ -384,11 +404,12 @@ class KillSwitchSet(_Event, frozen=True, kw_only=True):
 
 
 class GrantChanged(_Event, frozen=True, kw_only=True):
-    """Of `@grants`: who may decide what."""
+    """Of `@grants`: all that a person may decide from now on; nothing: they hold no grant any more."""
 
     person: str
     may: tuple[str, ...]
     by: str
+    reason: str | None = None
 
 
 EngineEvent = (
@@ -423,6 +444,7 @@ EngineEvent = (
     | Reserved
     | ReservationSettled
     | ThreadJoined
+    | ThreadStatusSet
     | PolicyChanged
     | KillSwitchSet
     | GrantChanged

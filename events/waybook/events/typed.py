@@ -31,6 +31,25 @@ class ExternalEvent(Event, frozen=True, kw_only=True):
     """An event that may come from outside: an answer, a person's word. No step needs to return it."""
 
 
+class DecisionEvent(ExternalEvent, frozen=True, kw_only=True):
+    """What became of an approval that the run asked for. Only the engine publishes it: it cannot be signalled.
+
+    Subclass it once for each question, since steps are found by exact type. Fields are filled by name, as far as a
+    subclass has them: `approval`, `decision` (approved, rejected, expired), `by`, `reason`, `action`, `resource`,
+    `scope`, `digest`, `received_at` (ms, UTC).
+    """
+
+
+class Decided(DecisionEvent, frozen=True, kw_only=True):
+    """The ready-made answer for an agent that asks one question. `by` is None when nobody decided in time."""
+
+    approval: str
+    decision: str
+    by: str | None = None
+    reason: str | None = None
+    digest: str = ""
+
+
 class DisplayEvent(Event, frozen=True, kw_only=True):
     """Shown to clients, never stored in STATE and never an input of a step."""
 

@@ -1,5 +1,6 @@
 """What a step may know of its own execution."""
 
+from waybook.engine.contract import Contract
 from waybook.events.engine import TokenUsage
 from waybook.events.subjects import RunKey
 
@@ -31,6 +32,7 @@ class StepContext:
         self.thread = thread
         self.model: str | None = None
         self.usage: TokenUsage | None = None
+        self.contracts: tuple[Contract, ...] = ()
 
     def used_model(self, name: str, usage: TokenUsage | None = None) -> None:
         """Notes which model answered and what it counted; calls add up, the last name stands."""

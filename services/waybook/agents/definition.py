@@ -16,7 +16,7 @@ from waybook.engine.inputs import Output
 from waybook.events.engine import EventPublished
 from waybook.events.registry import Registry
 from waybook.events.subjects import check_token
-from waybook.events.typed import Event, ExternalEvent, StartEvent, StopEvent
+from waybook.events.typed import DecisionEvent, Event, ExternalEvent, StartEvent, StopEvent
 
 
 class StepBody(msgspec.Struct, frozen=True):
@@ -83,6 +83,7 @@ def define(agent: type[Agent]) -> AgentDefinition:
         table=agent.table,
         kinds={n: _kind(cls) for n, cls in events.items()},
         decode=lambda event, schema, payload: built[0].decode(event, schema, payload),
+        schemas={n: cls.SCHEMA for n, cls in events.items() if issubclass(cls, DecisionEvent)},
     )
     built.append(AgentDefinition(agent, engine, bodies, events, registry))
     return built[0]
@@ -112,7 +113,8 @@ def _events(agent: type[Agent], bodies: Mapping[str, StepBody]) -> dict[str, typ
 
 
 def _kind(cls: type[Event]) -> EventKind:
-    for base, kind in ((StartEvent, "start"), (StopEvent, "stop"), (ExternalEvent, "external")):
+    kinds = ((StartEvent, "start"), (StopEvent, "stop"), (DecisionEvent, "decision"), (ExternalEvent, "external"))
+    for base, kind in kinds:
         if issubclass(cls, base):
             return kind  # type: ignore[return-value]
     return "plain"

@@ -6,7 +6,7 @@ given, on the state that the ones before it left, so the result is the same as o
 
 from collections.abc import Sequence
 
-from waybook.engine import claims
+from waybook.engine import approvals, claims
 from waybook.engine.definition import Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
 from waybook.engine.errors import RowFailed
@@ -16,6 +16,7 @@ from waybook.engine.inputs import (
     Cancel,
     Completed,
     Continue,
+    Decide,
     Decision,
     Delivered,
     Exec,
@@ -145,7 +146,12 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
         return Refused("message_not_found", f"there is no run {recorder.key}")
     if isinstance(body, Continue):
         return claims.carry_on(recorder, delivered)
+    if isinstance(body, Decide):
+        return _answered(recorder, delivered, approvals.decide(recorder, delivered, body))
     if isinstance(body, Retry):
+        approval = approvals.deadline_of(recorder.run, body.timer) if body.timer is not None else None
+        if body.timer is not None and approval is not None:
+            return _answered(recorder, delivered, approvals.expire(recorder, body.timer, approval))
         return retry(recorder, delivered, body)
     if isinstance(body, Exec):
         return _exec(recorder, delivered, body)
@@ -207,6 +213,8 @@ def _publish(
 
 
 def _complete(recorder: Recorder, completed: Completed, action: Action) -> Outcome:
+    for contract in completed.contracts:
+        approvals.ask(recorder, contract)
     first = len(recorder.events) + 1
     recorder.record(
         e.StepCompleted(
@@ -237,6 +245,16 @@ def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome
         return Refused("illegal_edge", f"{event} changes nothing while the run is {recorder.run.state}")
     holder = Holder(delivered.command.id, delivered.claim)
     _publish(recorder, (signal.output,), holder, request=signal.request)
+    return Accepted()
+
+
+def _answered(recorder: Recorder, delivered: Delivered, answer: approvals.Answer | Refused) -> Outcome:
+    """Tells the run what became of an approval, by the event that it asked for."""
+    if isinstance(answer, Refused):
+        return answer
+    if answer.output is not None:
+        holder = Holder(delivered.command.id, delivered.claim)
+        _publish(recorder, (answer.output,), holder, request=answer.approval)
     return Accepted()
 
 

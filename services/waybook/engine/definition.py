@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from waybook.engine.contract import Contract, NoContract
+
 if TYPE_CHECKING:
     from waybook.engine.inputs import World
     from waybook.engine.run import Run
 
 ParameterKind = Literal["required", "optional", "list", "fixed_list"]
-EventKind = Literal["plain", "start", "stop", "external"]
+EventKind = Literal["plain", "start", "stop", "external", "decision"]
 
 FAILED = "failed"
 """The one state that every lifecycle shares: a step failed; nothing begins until a retry or a person moves the run."""
@@ -25,6 +27,7 @@ TEN_MINUTES_MS = 600_000
 Guard = Callable[["Run", Any, "World"], bool]
 FieldsOf = Callable[["Run", Any], Mapping[str, Any]]
 ReasonOf = Callable[["Run", Any], str | None]
+ContractOf = Callable[["Run"], Contract | NoContract]
 Decode = Callable[[str, int, msgspec.Raw], Any]
 
 
@@ -68,7 +71,8 @@ class Row(msgspec.Struct, frozen=True):
     `on` is an event type's name, `StopEvent` for any stop event, or one of the engine's causes `StepFailed`,
     `RetryRequested`, `CancelRequested`. Without `next` only fields change. A row nothing drives yet has `on`
     empty: it stands for a legal edge that a direct lifecycle call may take. `restart`: with the transition a new
-    walk begins, in which every step runs again.
+    walk begins, in which every step runs again. `reads`: the system aggregates that its guard looks at in the world
+    (`policy`, `grants`, `thread`); they are read from the leader before the decision, which costs a read each.
     """
 
     name: str
@@ -79,16 +83,22 @@ class Row(msgspec.Struct, frozen=True):
     fields: FieldsOf | None = None
     reason: ReasonOf | None = None
     restart: bool = False
+    reads: tuple[str, ...] = ()
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A lifecycle: its states, rows in order of precedence, and what each parked state waits for."""
+    """A lifecycle: its states, rows in order of precedence, and what each parked state waits for.
+
+    `contracts`: by state, what people are asked to approve while a run is in it. It is asked for on entering the
+    state by whatever way, and anew when the run's fields make another contract of it.
+    """
 
     initial: str
     states: frozenset[str]
     terminal: frozenset[str]
     rows: tuple[Row, ...]
     waits: Mapping[str, str] = {}
+    contracts: Mapping[str, ContractOf] = {}
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -96,7 +106,8 @@ class Definition(msgspec.Struct, frozen=True):
 
     It has 16 hexadecimal digits; two definitions that share the first eight differ in nothing but code.
     `kinds` says of every event type of the agent what it is; `decode` turns a stored payload into the typed
-    event and must be pure.
+    event and must be pure. `reads`: by event type, the system aggregates that rows on it look at. `schemas`: versions
+    of the events that the engine itself makes (answers of approvals), 1 unless given.
     """
 
     agent: str
@@ -106,6 +117,8 @@ class Definition(msgspec.Struct, frozen=True):
     kinds: Mapping[str, EventKind]
     decode: Decode
     takers: Mapping[str, tuple[Step, ...]] = {}
+    reads: Mapping[str, frozenset[str]] = {}
+    schemas: Mapping[str, int] = {}
 
     @classmethod
     def build(
@@ -117,6 +130,7 @@ class Definition(msgspec.Struct, frozen=True):
         table: Table,
         kinds: Mapping[str, EventKind],
         decode: Decode,
+        schemas: Mapping[str, int] | None = None,
     ) -> "Definition":
         """A definition with the index from event type to the steps that take it, in order of declaration."""
         takers: dict[str, tuple[Step, ...]] = {}
@@ -124,7 +138,21 @@ class Definition(msgspec.Struct, frozen=True):
             for name in step.inputs:
                 takers[name] = (*takers.get(name, ()), step)
         named = {step.name: step for step in steps}
-        return cls(agent=agent, hash=hash, steps=named, table=table, kinds=kinds, decode=decode, takers=takers)
+        reads: dict[str, frozenset[str]] = {}
+        for row in table.rows:
+            if row.reads:
+                reads[row.on] = reads.get(row.on, frozenset()) | frozenset(row.reads)
+        return cls(
+            agent=agent,
+            hash=hash,
+            steps=named,
+            table=table,
+            kinds=kinds,
+            decode=decode,
+            takers=takers,
+            reads=reads,
+            schemas=schemas or {},
+        )
 
     def carries(self, definition: str) -> bool:
         """Whether it can continue runs that another definition decided last, named by its hash.

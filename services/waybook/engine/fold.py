@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from waybook.engine.aggregates import grants, ledger, policy, thread
 from waybook.engine.definition import FAILED
 from waybook.engine.errors import HistoryHole
 from waybook.engine.run import (
@@ -318,33 +319,6 @@ def _ended(run: Run, event: e.RunEnded, name: str, at: int) -> None:
     run.unhandled = []
 
 
-def _thread_joined(run: Run, event: e.ThreadJoined, name: str, at: int) -> None:
-    members: list[dict[str, Any]] = run.fields.get("members", [])
-    member = {"agent": event.agent, "run": event.run, "message": event.message, "at": at}
-    run.fields["members"] = [*members, member]
-
-
-def _policy_changed(run: Run, event: e.PolicyChanged, name: str, at: int) -> None:
-    run.fields.update(event.values)
-
-
-def _kill_switch_set(run: Run, event: e.KillSwitchSet, name: str, at: int) -> None:
-    run.fields["kill_switch"] = event.on
-
-
-def _grant_changed(run: Run, event: e.GrantChanged, name: str, at: int) -> None:
-    run.fields[event.person] = event.may
-
-
-def _reserved(run: Run, event: e.Reserved, name: str, at: int) -> None:
-    run.fields[f"{event.run}/{event.execution}"] = {"amount": event.amount, "expires": event.expires, "outcome": None}
-
-
-def _reservation_settled(run: Run, event: e.ReservationSettled, name: str, at: int) -> None:
-    key = f"{event.run}/{event.execution}"
-    run.fields[key] = {**run.fields.get(key, {}), "outcome": event.outcome}
-
-
 def _step_reused(run: Run, event: e.StepReused, name: str, at: int) -> None:
     run.executions[execution_key(run.walk, event.step, event.trigger)] = event.action
 
@@ -375,10 +349,11 @@ _HANDLERS: dict[type, Callable[[Run, Any, str, int], None]] = {
     e.OperationDisputed: _disputed,
     e.CommandConvicted: _convicted,
     e.RunEnded: _ended,
-    e.ThreadJoined: _thread_joined,
-    e.PolicyChanged: _policy_changed,
-    e.KillSwitchSet: _kill_switch_set,
-    e.GrantChanged: _grant_changed,
-    e.Reserved: _reserved,
-    e.ReservationSettled: _reservation_settled,
+    e.ThreadJoined: thread.fold_joined,
+    e.ThreadStatusSet: thread.fold_status,
+    e.PolicyChanged: policy.fold_change,
+    e.KillSwitchSet: policy.fold_switch,
+    e.GrantChanged: grants.fold_change,
+    e.Reserved: ledger.fold_reserved,
+    e.ReservationSettled: ledger.fold_settled,
 }

@@ -1,12 +1,15 @@
 """Why a run is not moving, and its next move: the engine's dimension beside the lifecycle state (DESIGN 1, 2.9)."""
 
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 
+from waybook.engine.approvals import open_approvals
 from waybook.engine.definition import FAILED, Definition
 from waybook.engine.dispatch import limit_reached, missing_inputs
 from waybook.engine.run import Action, Run
+from waybook.events.engine import ApprovalRequested
 
 HoldKind = Literal["none", "waiting", "retry", "reconciling", "dead command", "no worker"]
 
@@ -50,14 +53,29 @@ def hold(definition: Definition, run: Run, *, elsewhere: bool = False, dead: Dea
         return stuck
     if run.state == FAILED:
         return _failed(run, definition if own else None)
-    pending = [(a, r) for a, r in run.approvals.items() if r.decided is None and r.revoked is None]
-    if pending:
-        return Hold("waiting", "approval", pending[0][1].request.expires, f"approval {pending[0][0]} is undecided")
+    if run.approvals and (waiting := open_approvals(run)):
+        name = next(iter(waiting))
+        request = waiting[name].request
+        return Hold(
+            "waiting", "approval", request.expires, f"{request.summary or request.action}: {_who(name, request)}"
+        )
     if run.open or run.offers:
         return MOVING
     if run.timers:
         return _timer(run)
     return _parked(run, definition if own else None)
+
+
+def _who(name: str, request: ApprovalRequested) -> str:
+    """Who has to decide, and until when."""
+    people = " or ".join(request.deciders) or f"whoever holds the grant decide:{request.action}"
+    until = f" until {_iso(request.expires)}" if request.expires is not None else ""
+    return f"{people} decides on approval {name}{until}"
+
+
+def _iso(ms: int) -> str:
+    """A time in ms since the epoch, UTC, as people read it."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _dead(run: Run, dead: DeadCommand | None) -> Hold | None:
@@ -110,10 +128,24 @@ def _timer(run: Run) -> Hold:
     return Hold("waiting", due.timer_class, due.due, f"waits for a timer ({due.timer_class})")
 
 
+class Waiting(msgspec.Struct, frozen=True):
+    """An approval that waits for a decision. `deciders` empty: whoever holds `grant`. `until` in ms, UTC."""
+
+    approval: str
+    action: str
+    resource: str
+    digest: str
+    deciders: tuple[str, ...]
+    grant: str
+    until: int | None
+    summary: str | None
+
+
 class Why(msgspec.Struct, frozen=True):
     """The answer of `waybook why`: the next move, or the named blocker.
 
     `missing`: by step, the event types it still waits for. `limits`: steps that may not be executed any more.
+    `approvals`: what people have to decide, who may, and until when.
     """
 
     state: str
@@ -123,6 +155,7 @@ class Why(msgspec.Struct, frozen=True):
     missing: dict[str, tuple[str, ...]] = {}
     limits: tuple[str, ...] = ()
     error: str | None = None
+    approvals: tuple[Waiting, ...] = ()
 
 
 def why(
@@ -145,6 +178,20 @@ def why(
         missing=missing_inputs(definition, run) if known else {},
         limits=tuple(s.name for s in definition.steps.values() if limit_reached(s, run)) if known else (),
         error=_last_error(run),
+        approvals=tuple(_waiting(name, a.request) for name, a in open_approvals(run).items()),
+    )
+
+
+def _waiting(name: str, request: ApprovalRequested) -> Waiting:
+    return Waiting(
+        approval=name,
+        action=request.action,
+        resource=request.resource,
+        digest=request.digest,
+        deciders=request.deciders,
+        grant=f"decide:{request.action}",
+        until=request.expires,
+        summary=request.summary,
     )
 
 

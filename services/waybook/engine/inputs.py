@@ -1,9 +1,13 @@
 """What reaches a run's decision, and what comes of it: small frozen types, closed by two unions."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from waybook.engine.aggregates.grants import Grants
+from waybook.engine.aggregates.policy import Policy
+from waybook.engine.aggregates.thread import Thread
+from waybook.engine.contract import Contract
 from waybook.engine.run import Run
 from waybook.events.command import Command
 from waybook.events.engine import Claim, EngineEvent, Failure, TokenUsage
@@ -71,7 +75,19 @@ class Exec(msgspec.Struct, frozen=True):
     trigger: str
 
 
-Body = Start | Signal | Move | Retry | Cancel | Continue | Exec
+class Decide(msgspec.Struct, frozen=True):
+    """A person's word on an approval; `approval` None: the only one that waits.
+
+    `digest`: what the person saw, so that nothing else is decided on. `revoked` takes back what was asked or given.
+    """
+
+    decision: Literal["approved", "rejected", "revoked"]
+    approval: str | None = None
+    reason: str | None = None
+    digest: str | None = None
+
+
+Body = Start | Signal | Move | Retry | Cancel | Continue | Exec | Decide
 
 
 class Delivered(msgspec.Struct, frozen=True):
@@ -90,7 +106,10 @@ class Delivered(msgspec.Struct, frozen=True):
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """A step's body returned. An action belongs to the one process that began it, so its id says whose result it is."""
+    """A step's body returned. An action belongs to the one process that began it, so its id says whose result it is.
+
+    `contracts` are the approvals that it asks for.
+    """
 
     action: str
     outputs: tuple[Output, ...]
@@ -98,6 +117,7 @@ class Completed(msgspec.Struct, frozen=True):
     model: str | None = None
     usage: TokenUsage | None = None
     reuse_key: str | None = None
+    contracts: tuple[Contract, ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -123,12 +143,16 @@ Input = Delivered | Completed | Failed | Released
 class World(msgspec.Struct, frozen=True):
     """What was read beside the run. `free_slots`: how many executions this worker may begin now.
 
-    `gone`: claim sequences whose command COMMANDS no longer holds, by the leader's word.
+    `gone`: claim sequences whose command COMMANDS no longer holds, by the leader's word. System aggregates are there
+    when the decision needs them (`waybook.engine.needs`), by the leader's word; None: not read.
     """
 
     free_slots: int = 32
     gone: frozenset[int] = frozenset()
     facts: dict[str, Any] = {}
+    policy: Policy | None = None
+    grants: Grants | None = None
+    thread: Thread | None = None
 
 
 class Accepted(msgspec.Struct, frozen=True):

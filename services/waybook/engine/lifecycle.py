@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from waybook.engine import approvals
 from waybook.engine.definition import FAILED, Row, Table
 from waybook.engine.errors import RowFailed
 from waybook.engine.inputs import Refused, World
@@ -52,6 +53,8 @@ def take_row(recorder: Recorder, on: tuple[str, ...], event: Any, name: str | No
     fields = dict(_asked(row, row.fields, recorder.run, event)) if row.fields is not None else {}
     if row.next is None:
         recorder.record(e.FieldsSet(row=row.name, fields=fields))
+        if recorder.definition.table.contracts:
+            approvals.ask_for_state(recorder)
         return row
     reason = _asked(row, row.reason, recorder.run, event) if row.reason is not None else None
     move(recorder, row.name, row.next, on[0], fields, reason, name)
@@ -66,19 +69,30 @@ def move(
     fields: dict[str, Any],
     reason: str | None,
     result: str | None = None,
+    *,
+    again: bool = False,
 ) -> None:
-    """Writes a transition; a terminal state ends the run and closes what is open in the same commit."""
+    """Writes a transition; a terminal state ends the run and closes what is open in the same commit.
+
+    `again`: a retry repeats it; the approvals that it led to stand.
+    """
+    from_state = recorder.run.state
     recorder.record(
-        e.Transitioned(row=row, from_state=recorder.run.state, to_state=to_state, on=on, fields=fields, reason=reason)
+        e.Transitioned(row=row, from_state=from_state, to_state=to_state, on=on, fields=fields, reason=reason)
     )
-    if to_state in recorder.definition.table.terminal:
+    table = recorder.definition.table
+    if to_state in table.terminal:
         close(recorder, to_state, result)
+    elif table.contracts and not again:
+        approvals.moved(recorder, from_state)
 
 
 def close(recorder: Recorder, outcome: str, result: str | None = None) -> None:
-    """Ends the run: abandons open actions, cancels pending timers."""
+    """Ends the run: abandons open actions, takes back approvals that stand, cancels pending timers."""
     for action in recorder.run.open_actions():
         recorder.record(e.ActionAbandoned(action=action.id, reason="closed"))
+    if recorder.run.approvals:
+        approvals.revoke_all(recorder, "closed")
     for timer in list(recorder.run.timers):
         recorder.record(e.TimerCancelled(timer=timer, reason="closed"))
     recorder.record(e.RunEnded(outcome=outcome, result=result))

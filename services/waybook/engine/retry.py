@@ -1,5 +1,6 @@
 """Failures and retries: attempts of the same execution, on a grid, with a limit (DESIGN 4, "Retry")."""
 
+from waybook.engine import approvals
 from waybook.engine.definition import FAILED, Row, Step
 from waybook.engine.dispatch import begin_or_offer, dispatch_all, may_begin
 from waybook.engine.inputs import Accepted, Delivered, Failed, Nothing, Outcome, Refused
@@ -146,4 +147,6 @@ def _walk_back(recorder: Recorder) -> None:
     while recorded and recorded[0].from_state != recorder.run.state:
         recorded.pop(0)
     for step in recorded:
-        move(recorder, step.row, step.to_state, step.on, {}, "retry")
+        move(recorder, step.row, step.to_state, step.on, {}, "retry", again=True)
+    if recorder.definition.table.contracts:
+        approvals.ask_for_state(recorder)

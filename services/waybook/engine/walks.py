@@ -4,6 +4,7 @@ A retry goes on in the walk it is in. A true restart is a new walk: its steps bi
 outside, and outputs of what it keeps; everything else runs again.
 """
 
+from waybook.engine import approvals
 from waybook.engine.dispatch import dispatch_all
 from waybook.engine.lifecycle import names_of, take_row
 from waybook.engine.recorder import Holder, Recorder
@@ -21,6 +22,8 @@ def restart(recorder: Recorder, row: str, reason: str | None, holder: Holder) ->
     for retry in list(recorder.run.retries.values()):
         if retry.timer in recorder.run.timers:
             recorder.record(e.TimerCancelled(timer=retry.timer, reason="restarted"))
+    if recorder.run.approvals:
+        approvals.revoke_all(recorder, "restarted")
     recorder.record(e.WalkStarted(n=recorder.run.walk + 1, keep=(), token=row, by=recorder.by, reason=reason or row))
     start = recorder.run.log[0]
     value = recorder.definition.decode(start.event, start.schema, start.payload)

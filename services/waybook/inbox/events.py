@@ -2,7 +2,7 @@
 
 import msgspec
 
-from waybook.events.typed import Event, ExternalEvent, StartEvent
+from waybook.events.typed import DecisionEvent, Event, ExternalEvent, StartEvent
 from waybook.inbox.classify import Classification
 from waybook.inbox.context import Context
 from waybook.inbox.draft import Draft
@@ -120,13 +120,13 @@ class ClarificationAnswered(ExternalEvent, frozen=True, kw_only=True):
     dismissed: bool = False
 
 
-class DraftApproved(ExternalEvent, frozen=True, kw_only=True):
+class DraftApproved(DecisionEvent, frozen=True, kw_only=True):
     """A person approves the draft."""
 
     by: str
 
 
-class DraftRejected(ExternalEvent, frozen=True, kw_only=True):
+class DraftRejected(DecisionEvent, frozen=True, kw_only=True):
     """A person refuses the draft."""
 
     by: str

@@ -4,7 +4,9 @@ from typing import Any
 
 import msgspec
 
+from waybook.engine.contract import Contract, NoContract
 from waybook.engine.definition import Row, Table
+from waybook.engine.digest import canonical_digest
 from waybook.engine.inputs import World
 from waybook.engine.run import Run
 from waybook.inbox import events as ev
@@ -130,6 +132,42 @@ def _retried(run: Run, event: Any) -> dict[str, Any]:
     return {"error_message": None}
 
 
+class _Author(msgspec.Struct, frozen=True):
+    address: str = ""
+
+
+class _Mail(msgspec.Struct, frozen=True):
+    author: _Author | None = None
+    message_id: str | None = None
+
+
+class _Received(msgspec.Struct, frozen=True):
+    """What a contract needs of the start event."""
+
+    mail: _Mail = _Mail()
+
+
+_received = msgspec.json.Decoder(_Received).decode
+
+
+def reply_contract(run: Run) -> Contract | NoContract:
+    """What a person approves in `draft_ready`: this reply, to the sender recorded at intake, word for word."""
+    text = run.fields.get("draft_response")
+    if not text:
+        return NoContract("no_draft", "there is no draft to decide on")
+    mail = _received(run.log[0].payload).mail
+    to = mail.author.address if mail.author is not None else ""
+    subject = run.fields.get("draft_subject") or ""
+    reply = {"to": to, "subject": subject, "text": text, "in_reply_to": mail.message_id}
+    return Contract(
+        action="send",
+        resource=f"mailto:{to}",
+        digest=canonical_digest(reply),
+        answers={"approved": ev.DraftApproved.__name__, "rejected": ev.DraftRejected.__name__},
+        summary=f"reply to {to or 'an unknown sender'}: {subject}"[:200],
+    )
+
+
 ROWS = (
     Row("E2", "received", "MailReceived", "archived", guard=_is_automated, fields=_archive_automated),
     Row("E1", "received", "MailReceived", "security_check"),
@@ -173,4 +211,5 @@ TABLE = Table(
         "draft_ready": "approval",
         "approved": "send",
     },
+    contracts={"draft_ready": reply_contract},
 )

@@ -13,6 +13,7 @@ from waybook.engine.inputs import (
     Cancel,
     Completed,
     Continue,
+    Decide,
     Decision,
     Delivered,
     Exec,
@@ -40,7 +41,7 @@ T0 = 1_800_000_000_000
 """A point of the five-minute grid, in ms UTC."""
 
 VERBS = {Start: "start", Signal: "signal", Move: "move", Retry: "retry", Cancel: "cancel", Continue: "continue",
-         Exec: "exec"}  # fmt: skip
+         Exec: "exec", Decide: "decide"}  # fmt: skip
 
 
 def output(event: str, branch: str | None = None, **fields: Any) -> Output:
@@ -119,8 +120,9 @@ class History:
         name = id or f"k{len(self.delivered) + 1}"
         claim = options.pop("claim", None) or e.Claim(len(self.delivered) + 1, 1, 1)
         limits = {k: options.pop(k) for k in ("expires_at", "if_version") if k in options}
-        command = Command(id=name, verb=VERBS[type(body)], issued_at=self.now, actor="p", **limits)
-        return Delivered(command, body, claim, self.now, **options)
+        by, received_at = options.pop("by", "p"), options.pop("received_at", self.now)
+        command = Command(id=name, verb=VERBS[type(body)], issued_at=self.now, actor=by, **limits)
+        return Delivered(command, body, claim, received_at, **options)
 
     def give(self, body: Body, *, world: World = NOBODY, **options: Any) -> Outcome:
         return self.one(self.apply(self.command(body, **options), world=world))

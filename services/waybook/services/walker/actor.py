@@ -35,6 +35,7 @@ from waybook.engine.lease import (
     reconcile,
     settle,
 )
+from waybook.engine.needs import needs
 from waybook.engine.ports import AppendConflict, CommitTooLarge, Delivery, PortError
 from waybook.engine.run import Action, Run
 from waybook.events.codec import UnstorableCommit
@@ -198,7 +199,12 @@ class RunActor:
     async def _world(self, inputs: Sequence[Input]) -> World:
         asked = questions(self._run, inputs, self._tasks)
         gone = await self._office.gone(asked) if asked else frozenset()
-        return World(free_slots=self._office.free_slots(), gone=gone)
+        world = World(free_slots=self._office.free_slots(), gone=gone)
+        needed = needs(self._definition.engine, inputs)
+        if not needed:
+            return world
+        thread = self._run.thread if self._run is not None else None
+        return await self._office.aggregates.see(world, self.key, thread, needed)
 
     async def _decide_unstorable(self, batch: list[Item], error: CommitTooLarge | UnstorableCommit) -> None:
         """Finds whose commit cannot be stored: a result fails its step, a command is rejected."""

@@ -10,6 +10,7 @@ from waybook.engine.hooks import BurialReason, CommandBuried, CommandMoved, Comm
 from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Refused
 from waybook.engine.ports import Clock, CommandQueue, Delivery, Notes, Replies
 from waybook.engine.run import Run
+from waybook.events import audit
 from waybook.events.command import Answer, Command, StartPayload
 from waybook.events.errors import InvalidInput
 from waybook.events.headers import BURIAL, COMMAND, MSG_ID, REASON, RECEIVED, REPLY, command_of
@@ -49,11 +50,15 @@ class Correspondence:
         """Tells who gave a command what came of it. A refusal stands in AUDITIN first (DESIGN 2, invariant 8)."""
         assert item.delivery is not None and isinstance(item.input, Delivered)
         command = item.input.command
+        if isinstance(outcome, Refused) and outcome.reason == "message_id_reused" and item.start is not None:
+            await self._restart_elsewhere(item.delivery, key, command, item.start)
+            return
+        await self.tell(item.delivery, key, command, outcome, run)
+
+    async def tell(self, delivery: Delivery, key: RunKey, command: Command, outcome: Outcome, run: Run | None) -> None:
+        """Answers a command by its outcome; `run` is what it was for, as it stands now."""
         if isinstance(outcome, Refused):
-            if outcome.reason == "message_id_reused" and item.start is not None:
-                await self._restart_elsewhere(item.delivery, key, command, item.start)
-            else:
-                await self.refuse(item.delivery, key, command, outcome)
+            await self.refuse(delivery, key, command, outcome)
             return
         version = run.version if run is not None else None
         answer = Answer(ok=True, command=command.id, run=key.run, version=version)
@@ -61,25 +66,26 @@ class Correspondence:
             answer = msgspec.structs.replace(answer, already=True, reason=outcome.reason)
         else:
             assert isinstance(outcome, Accepted)
-        await self._send(item.delivery, answer)
+        await self._send(delivery, answer)
 
     async def refuse(self, delivery: Delivery, key: RunKey, command: Command, refused: Refused) -> None:
         """Records the attempt in AUDITIN, then answers."""
-        record = {
-            "kind": "command_refused",
-            "run": str(key),
-            "command": command.id,
-            "verb": command.verb[:MOST_TEXT],
-            "actor": command.actor[:MOST_TEXT],
-            "reason": refused.reason,
-            "text": refused.text[:MOST_TEXT],
-            "at": self._clock.now(),
-        }
+        text = refused.text[:MOST_TEXT]
+        record = audit.CommandRefused(
+            run=str(key),
+            command=command.id,
+            verb=command.verb[:MOST_TEXT],
+            actor=command.actor[:MOST_TEXT],
+            reason=refused.reason,
+            text=text,
+            at=self._clock.now(),
+            issuer=delivery.subject.split(".")[3],
+            received_at=delivery.received_at,
+        )
         # Named by the message, not by the id that its sender chose: no attempt hides behind another.
         name = f"refused-{delivery.claim.sequence}-{_as_token(command.id)}"
-        await self._notes.audit(key.tenant, name, msgspec.json.encode(record))
+        await self._notes.audit(key.tenant, name, audit.encode_record(record))
         self._hook(CommandRefused(refused.reason))
-        text = refused.text[:MOST_TEXT]
         await self._send(delivery, Answer(ok=False, command=command.id, run=key.run, reason=refused.reason, text=text))
 
     async def reject(self, delivery: Delivery, error: InvalidInput) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
+from waybook.agents.approvals import Approvals
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition, StepBody
 from waybook.agents.errors import RetryAfter, StepDeadlinePassed
@@ -20,6 +21,10 @@ log = logging.getLogger(__name__)
 
 PORT_PAUSE_S = 0.5
 MOST_ERROR_TEXT = 4000  # characters of an exception's text that a commit keeps
+
+
+OF_EACH_STEP: tuple[type[Any], ...] = (StepContext, Approvals)
+"""What every execution gets anew, without being provided."""
 
 
 class Executor:
@@ -58,6 +63,7 @@ class Executor:
             duration_ms=_elapsed(began),
             model=context.model,
             usage=context.usage,
+            contracts=context.contracts,
         )
 
     async def _call(
@@ -87,8 +93,15 @@ class Executor:
             else:
                 arguments[name] = [_event(definition, run, one) for one in bound]
         for name, kind in body.signature.injected.items():
-            arguments[name] = context if kind is StepContext else self._provides[kind]
+            arguments[name] = self._injected(definition, kind, context)
         return arguments
+
+    def _injected(self, definition: AgentDefinition, kind: type[Any], context: StepContext) -> Any:
+        if kind is StepContext:
+            return context
+        if kind is Approvals:
+            return Approvals(context, definition.engine.kinds)
+        return self._provides[kind]
 
     def _failed(self, action: Action, error: BaseException, began: float, context: StepContext) -> Failed:
         not_before = None

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from waybook.engine.aggregates import decide_facts
+from waybook.engine.aggregates.decide import decide_aggregate
+from waybook.engine.aggregates.grants import Grants
+from waybook.engine.aggregates.requests import Asked
+from waybook.engine.aggregates.requests import Record as Recorded
 from waybook.engine.decide import commit_of, decide
 from waybook.engine.definition import Definition
 from waybook.engine.errors import HistoryHole
@@ -16,7 +19,7 @@ from waybook.engine.ports import AppendConflict, Clock, Draft, Record, StateLog
 from waybook.engine.run import Run
 from waybook.events.codec import Codec, commit_headers, commit_id
 from waybook.events.commit import Commit
-from waybook.events.engine import EngineEvent
+from waybook.events.engine import ThreadJoined
 from waybook.events.headers import CAUSATION, COMMIT, DEFINITION, PREVIOUS
 from waybook.events.subjects import RunKey, state_subject
 from waybook.services.walker.telling import tell_stored
@@ -124,27 +127,37 @@ class Lifecycle:
         after.commit = identity
         tell_stored(self._hook, commit, after, len(payload), time.perf_counter() - began)
 
-    async def record(self, key: RunKey, fact: EngineEvent) -> Run:
+    async def record(self, key: RunKey, fact: ThreadJoined) -> Run:
         """Adds a fact to a system aggregate unless it is there already; returns the aggregate.
 
         The first try expects an empty subject, since most threads are new.
         """
         run: Run | None = None
         while True:
-            decision = decide_facts(key, run, (fact,), self._clock.now())
-            if decision.run is not None and not decision.events:
-                return decision.run
-            assert decision.run is not None
-            commit = Commit(
-                version=decision.run.version,
-                walk=1,
-                at=decision.run.at,
-                actor=self._actor,
-                definition="",
-                events=decision.events,
-            )
             try:
-                await self._append(key, run, commit, decision.run, tries=None, causation=None)
-                return decision.run
+                committed = await self.change(key, run, (Asked(Recorded(fact)),))
             except AppendConflict:
                 run = await self.load(key, run)
+                continue
+            assert committed.run is not None
+            return committed.run
+
+    async def change(
+        self, key: RunKey, run: Run | None, asked: Sequence[Asked], grants: Grants | None = None
+    ) -> Committed:
+        """Decides on a system aggregate as it was read, and appends. Raises AppendConflict when `run` is not the latest."""
+        decision = decide_aggregate(key, run, asked, self._clock.now(), grants)
+        if not decision.events or decision.run is None:
+            return Committed(decision, run, False)
+        commit = Commit(
+            version=decision.run.version,
+            walk=1,
+            at=decision.run.at,
+            actor=next((one.by for one in asked if one.command in decision.commands), self._actor),
+            definition="",
+            events=decision.events,
+            commands=decision.commands,
+        )
+        causation = decision.commands[0] if decision.commands else None
+        await self._append(key, run, commit, decision.run, tries=None, causation=causation)
+        return Committed(decision, decision.run, True)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 from waybook.engine.ports import Delivery, PortError
+from waybook.services.walker.aggregates import Aggregates
 from waybook.services.walker.correspondence import Correspondence
 from waybook.services.walker.definitions import Definitions
 from waybook.services.walker.execution import Executor
@@ -23,6 +24,7 @@ class Office(Protocol):
     executor: Executor
     correspondence: Correspondence
     solitude: Solitude
+    aggregates: Aggregates
 
     def free_slots(self) -> int: ...
     def now(self) -> int: ...

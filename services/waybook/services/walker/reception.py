@@ -14,6 +14,7 @@ from waybook.services.walker.correspondence import Correspondence
 from waybook.services.walker.definitions import Definitions
 from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Lifecycle
+from waybook.services.walker.people import PeopleDesk
 from waybook.services.walker.requests import check_issuer, check_tokens, read_command, read_request
 
 MOST_DELIVERIES = 10
@@ -30,12 +31,14 @@ class Reception:
         correspondence: Correspondence,
         objects: Objects,
         is_broken: Callable[[Delivery], bool],
+        people: PeopleDesk,
     ) -> None:
         self._definitions = definitions
         self._lifecycle = lifecycle
         self._correspondence = correspondence
         self._objects = objects
         self._is_broken = is_broken
+        self._people = people
 
     async def receive(self, delivery: Delivery) -> tuple[RunKey, Item] | None:
         """The run and the input; None for a delivery that was settled. Raises PortError, then call it again."""
@@ -66,6 +69,10 @@ class Reception:
         check_tokens(subject.key)
         command = read_command(delivery)
         current = self._definitions.current(subject.key.agent)
+        if current is None and subject.key.agent.startswith("@"):
+            await self._people.handle(delivery, subject, command)
+            await self._acknowledge(delivery)
+            return None
         if current is None:
             await self._refuse_agent(delivery, subject.key, command)
             return None

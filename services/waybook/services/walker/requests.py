@@ -1,9 +1,11 @@
 """From a delivery to a decision's input: the command, its payload, who may give it."""
 
+from typing import Literal
+
 import msgspec
 
 from waybook.agents.definition import AgentDefinition
-from waybook.engine.inputs import Body, Cancel, Continue, Delivered, Exec, Move, Output, Retry, Signal, Start
+from waybook.engine.inputs import Body, Cancel, Continue, Decide, Delivered, Exec, Move, Output, Retry, Signal, Start
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, SignalPayload, StartPayload
 from waybook.events.errors import InvalidInput, TerminalError
@@ -12,6 +14,12 @@ from waybook.events.subjects import AGENT_TOKEN, ANY, RUN_TOKEN, CommandSubject,
 
 RELAY_VERBS = frozenset({"timer", "exec", "answer", "continue"})
 PEOPLE = frozenset({"gw", "cli"})
+DECISIONS: dict[str, Literal["approved", "rejected", "revoked"]] = {
+    "approve": "approved",
+    "reject": "rejected",
+    "revoke": "revoked",
+}
+"""Verbs by which people decide on approvals."""
 
 MOST_ID = 200
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -44,6 +52,17 @@ class CancelPayload(msgspec.Struct, frozen=True):
     """Payload of the verb `cancel`."""
 
     reason: str = "cancelled by a person"
+
+
+class DecidePayload(msgspec.Struct, frozen=True):
+    """Payload of `approve`, `reject` and `revoke`.
+
+    `approval` names it, None: the only one that waits. `digest` is that of what the person saw.
+    """
+
+    approval: str | None = None
+    reason: str | None = None
+    digest: str | None = None
 
 
 class ExecPayload(msgspec.Struct, frozen=True):
@@ -136,6 +155,9 @@ def _other_body(verb: str, payload: msgspec.Raw, definition: AgentDefinition) ->
     if verb == "move":
         move = msgspec.json.decode(raw, type=MovePayload)
         return Move(move.to, dict(move.fields), move.reason)
+    if verb in DECISIONS:
+        word = msgspec.json.decode(raw, type=DecidePayload)
+        return Decide(DECISIONS[verb], word.approval, word.reason, word.digest)
     if verb == "retry":
         return Retry()
     if verb == "timer":

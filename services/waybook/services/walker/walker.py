@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.errors import DefinitionError
 from waybook.engine.hooks import ClaimsLost, CommandsTaken, Hook, WalkerState, ignore
@@ -25,11 +24,13 @@ from waybook.engine.ports import (
 from waybook.events.codec import Codec
 from waybook.events.subjects import RunKey
 from waybook.services.walker.actor import RunActor
+from waybook.services.walker.aggregates import Aggregates
 from waybook.services.walker.correspondence import Correspondence
 from waybook.services.walker.definitions import Definitions
-from waybook.services.walker.execution import Executor
+from waybook.services.walker.execution import OF_EACH_STEP, Executor
 from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Lifecycle
+from waybook.services.walker.people import PeopleDesk
 from waybook.services.walker.reception import Reception
 from waybook.services.walker.solitude import Solitude
 
@@ -115,8 +116,10 @@ class Walker:
         self.lifecycle = Lifecycle(ports.state, codec or Codec(), ports.clock, self._options.name, hook)
         self.executor = Executor(provides or {}, ports.clock)
         self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock, hook)
+        self.aggregates = Aggregates(self.lifecycle, self.spawn)
+        people = PeopleDesk(self.aggregates, self.correspondence)
         self._reception = Reception(
-            self.definitions, self.lifecycle, self.correspondence, ports.objects, self.is_broken
+            self.definitions, self.lifecycle, self.correspondence, ports.objects, self.is_broken, people
         )
         self.solitude = Solitude(self, self._wake_pulls)
         self._actors: dict[RunKey, RunActor] = {}
@@ -400,8 +403,8 @@ def _check_provided(agents: Iterable[AgentDefinition], provides: Mapping[type, A
     for agent in agents:
         for body in agent.bodies.values():
             for name, kind in body.signature.injected.items():
-                if kind is not StepContext and kind not in provides:
-                    known = ", ".join(sorted(k.__name__ for k in (StepContext, *provides)))
+                if kind not in OF_EACH_STEP and kind not in provides:
+                    known = ", ".join(sorted(k.__name__ for k in (*OF_EACH_STEP, *provides)))
                     raise DefinitionError(
                         f"agent {agent.engine.agent}, step {body.name}: `{name}: {getattr(kind, '__name__', kind)}` is "
                         f"neither an event nor something that is provided here; there is {known}"

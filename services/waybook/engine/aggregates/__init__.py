@@ -1,0 +1,1 @@
+"""State wider than one run, under the same commit protocol: `@policy`, `@grants`, `@budget`, `@thread`, `@sender`."""

@@ -1,0 +1,76 @@
+"""What may be asked of a system aggregate: small frozen types, closed by a union."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from waybook.events import engine as e
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A fact is added, unless the aggregate holds it."""
+
+    fact: e.ThreadJoined
+
+
+class SetThread(msgspec.Struct, frozen=True):
+    """A person closes or opens a thread."""
+
+    status: Literal["open", "resolved"]
+    reason: str | None = None
+
+
+class SetKillSwitch(msgspec.Struct, frozen=True):
+    """Sends that have not begun stop, or may go on."""
+
+    on: bool
+    reason: str | None = None
+
+
+class ChangePolicy(msgspec.Struct, frozen=True):
+    """New values stand; None takes one away."""
+
+    values: dict[str, Any]
+    reason: str | None = None
+
+
+class ChangeGrant(msgspec.Struct, frozen=True):
+    """All that a person may do from now on; nothing takes every grant away."""
+
+    person: str
+    may: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+class Reserve(msgspec.Struct, frozen=True):
+    """Hold `amount` for an execution, if no more than `cap` is taken with it. It ends by itself at `expires` (ms, UTC).
+
+    Asking again for the same execution finds the first reservation, whatever amount is asked for.
+    """
+
+    run: str
+    execution: str
+    cap: int
+    expires: int
+    amount: int = 1
+
+
+class SettleReservation(msgspec.Struct, frozen=True):
+    """A reservation was used, or is given back. A use is a fact: it is kept also where the reservation had ended."""
+
+    run: str
+    execution: str
+    outcome: Literal["used", "released"]
+
+
+Body = Record | SetThread | SetKillSwitch | ChangePolicy | ChangeGrant | Reserve | SettleReservation
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request with who makes it. `command`: its id, when a command brought it; then it is applied once."""
+
+    body: Body
+    by: str = "engine"
+    command: str | None = None
+    expires_at: int | None = None
+    if_version: int | None = None

@@ -1,0 +1,35 @@
+"""Which system aggregates a decision looks at; they are read only then, since each costs a read from the leader."""
+
+from collections.abc import Sequence
+
+from waybook.engine.definition import Definition
+from waybook.engine.inputs import Completed, Decide, Delivered, Failed, Input, Retry, Signal
+
+POLICY, GRANTS, THREAD = "policy", "grants", "thread"
+
+NONE: frozenset[str] = frozenset()
+DECIDING = frozenset({POLICY, GRANTS})
+
+
+def needs(definition: Definition, inputs: Sequence[Input]) -> frozenset[str]:
+    """Names of the aggregates that deciding on `inputs` needs; empty for all that the plain walk brings."""
+    reads = definition.reads
+    found = NONE
+    for one in inputs:
+        if isinstance(one, Completed):
+            if one.contracts:
+                found |= {POLICY}
+            if reads:
+                for output in one.outputs:
+                    found |= reads.get(output.event, NONE)
+        elif isinstance(one, Delivered):
+            body = one.body
+            if isinstance(body, Decide):
+                found |= DECIDING.union(*reads.values())
+            elif reads and isinstance(body, Signal):
+                found |= reads.get(body.output.event, NONE)
+            elif reads and isinstance(body, Retry):
+                found |= NONE.union(*reads.values())  # what came while the run was failed is put before the table
+        elif reads and isinstance(one, Failed):
+            found |= reads.get("StepFailed", NONE)
+    return found
