@@ -19,10 +19,9 @@ from waybook.events.engine import (
 )
 from waybook.events.errors import InvalidInput, TerminalError
 from waybook.events.registry import MissingUpcaster, Registry
-from waybook.events.subjects import digest_token
+from waybook.events.subjects import commit_token
 
 SEALED = "@sealed"
-COMMIT_ID_LENGTH = 52
 
 
 class UndecodableCommit(TerminalError):
@@ -252,13 +251,6 @@ def _sealed_text(value: bytes) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def event_type(event: EngineEvent) -> str:
-    """How an event goes in the header `Waybook-Types`: its name, a published one as `EventPublished/Name`."""
-    if type(event) is EventPublished:
-        return f"EventPublished/{event.event}"
-    return type(event).__name__
-
-
 def commit_headers(
     commit: Commit,
     *,
@@ -273,29 +265,42 @@ def commit_headers(
     `previous` is the commit id of the run's last commit. Raises InvalidInput for a value that cannot stand in a
     header.
     """
-    schemas = dict(commit.schemas or {})
+    headers = _type_headers(commit)
+    if commit.definition:
+        headers[names.DEFINITION] = commit.definition
+    if commit_id:
+        headers[names.COMMIT] = commit_id
+    if previous:
+        headers[names.PREVIOUS] = previous
+    if causation:
+        headers[names.CAUSATION] = causation
+    if correlation:
+        headers[names.CORRELATION] = correlation
+    if traceparent:
+        headers[names.TRACEPARENT] = traceparent
+    together = "".join(headers.values())  # one look at all, since every commit passes here
+    if not (together.isascii() and together.isprintable()):
+        name, value = next((n, v) for n, v in headers.items() if not (v.isascii() and v.isprintable()))
+        raise InvalidInput(f"header {name}: {value!r} holds characters that a header cannot")
+    return headers
+
+
+def _type_headers(commit: Commit) -> dict[str, str]:
+    """What is in a commit: each type once, a published one as `EventPublished/Name`, and versions above 1."""
+    schemas = dict(commit.schemas) if commit.schemas else {}
     types: dict[str, None] = {}
     for event in commit.events:
-        types[event_type(event)] = None
-        schema = event.schema if type(event) is EventPublished else event.SCHEMA
+        if isinstance(event, EventPublished):
+            types[f"EventPublished/{event.event}"] = None
+            name, schema = event.event, event.schema
+        else:
+            name, schema = type(event).__name__, event.SCHEMA
+            types[name] = None
         if schema > 1:
-            schemas[event.event if type(event) is EventPublished else type(event).__name__] = schema
+            schemas[name] = schema
     headers = {names.TYPES: ",".join(types)}
     if schemas:
         headers[names.SCHEMAS] = ",".join([f"{name}:{version}" for name, version in schemas.items()])
-    given = (
-        (names.DEFINITION, commit.definition),
-        (names.COMMIT, commit_id),
-        (names.PREVIOUS, previous),
-        (names.CAUSATION, causation),
-        (names.CORRELATION, correlation),
-        (names.TRACEPARENT, traceparent),
-    )
-    for name, value in given:
-        if value:
-            if not (value.isascii() and value.isprintable()):
-                raise InvalidInput(f"header {name}: {value!r} holds characters that a header cannot")
-            headers[name] = value
     return headers
 
 
@@ -306,4 +311,4 @@ def commit_id(subject: str, expected: int, payload: bytes) -> str:
     every token that Waybook makes, without padding. Different bytes never share an id, so finding the id in the
     log proves that these bytes were stored.
     """
-    return digest_token(subject, str(expected), payload, length=COMMIT_ID_LENGTH)
+    return commit_token(subject, expected, payload)

@@ -190,21 +190,8 @@ class Registry:
     def publish(
         self, event: Event, *, action: str | None = None, request: str | None = None, branch: str | None = None
     ) -> EventPublished:
-        """The engine event that stores `event`; one that came from an unknown class is stored as it was.
-
-        Raises RegistryError when its class was never added, UnstorableEvent.
-        """
-        origin = origin_of(event)
-        if origin is None:
-            name = type(event).__name__
-            entry = self._entries.get(name)
-            if entry is None or entry.cls is not type(event):
-                raise RegistryError(f"the event class `{name}` in module {_place(type(event))} is not registered")
-            try:
-                payload = self._encoder.encode(event)
-            except (TypeError, ValueError, OverflowError, RecursionError) as exc:
-                raise UnstorableEvent(f"event {name} cannot be stored: {exc}") from exc
-            origin = Origin(name, entry.schema, msgspec.Raw(payload), entry.ancestors)
+        """The engine event that stores `event`. Raises as `encode` does."""
+        origin = self.encode(event)
         return EventPublished(
             event=origin.event,
             schema=origin.schema,
@@ -215,28 +202,46 @@ class Registry:
             branch=branch,
         )
 
+    def encode(self, event: Event) -> Origin:
+        """An event as it is stored; one that came from an unknown class is stored as it was.
+
+        Raises RegistryError when its class was never added, UnstorableEvent.
+        """
+        name = type(event).__name__
+        entry = self._entries.get(name)
+        if entry is None or entry.cls is not type(event):
+            origin = origin_of(event)
+            if origin is not None:
+                return origin
+            raise RegistryError(f"the event class `{name}` in module {_place(type(event))} is not registered")
+        try:
+            payload = self._encoder.encode(event)
+        except (TypeError, ValueError, OverflowError, RecursionError) as exc:
+            raise UnstorableEvent(f"event {name} cannot be stored: {exc}") from exc
+        return Origin(name, entry.schema, msgspec.Raw(payload), entry.ancestors)
+
     def read(self, published: EventPublished) -> Event:
         """The typed event that `published` holds, upcast when it is of an older version.
 
         Of a class that is not known here: an instance of the nearest known ancestor, or an UnknownEvent, either
         with what was stored (`origin_of`). Raises UnreadableEvent, SchemaTooNew, MissingUpcaster.
         """
-        entry = self._entries.get(published.event)
-        if entry is None:
+        if published.event not in self._entries:
             return self._stand_in(published)
-        payload: bytes | msgspec.Raw = published.payload
-        if published.schema > entry.schema:
-            raise SchemaTooNew(
-                f"event {published.event} is of version {published.schema}, and {entry.schema} is the newest known here"
-            )
+        return self.read_payload(published.event, published.schema, published.payload)
+
+    def read_payload(self, event: str, schema: int, payload: bytes | msgspec.Raw) -> Event:
+        """As `read`, of an event whose class is known here: KeyError for another."""
+        entry = self._entries[event]
+        if schema > entry.schema:
+            raise SchemaTooNew(f"event {event} is of version {schema}, and {entry.schema} is the newest known here")
         try:
-            if published.schema < entry.schema:
+            if schema < entry.schema:
                 data = msgspec.json.decode(payload, type=dict[str, Any])
-                data = self.upcast(published.event, published.schema, entry.schema, data)
-                payload = self._encoder.encode(data)
+                payload = self._encoder.encode(self.upcast(event, schema, entry.schema, data))
             return entry.decoder.decode(payload)
         except msgspec.MsgspecError as exc:
-            raise UnreadableEvent(f"event {published.event} version {published.schema}: {exc}") from exc
+            raise UnreadableEvent(f"event {event} version {schema}: {exc}") from exc
 
     def _stand_in(self, published: EventPublished) -> Event:
         origin = Origin(published.event, published.schema, published.payload, published.ancestors)

@@ -17,6 +17,7 @@ TOKEN = re.compile(r"[a-z0-9_-]{1,32}")
 AGENT_TOKEN = re.compile(r"@?[a-z0-9_-]{1,32}")
 RUN_TOKEN = re.compile(r"[a-z0-9_-]{1,64}")
 
+COMMIT_DIGITS = 52
 _DIGITS = b"abcdefghijklmnopqrstuvwxyz234567" + bytes(224)
 
 
@@ -111,12 +112,21 @@ def dead_subjects(key: RunKey) -> str:
 def digest_token(*parts: str | bytes, length: int = 26) -> str:
     """The first `length` characters, lower case, of base32(sha256(parts joined by NUL))."""
     joined = b"\0".join([p.encode("utf-8", "surrogatepass") if isinstance(p, str) else p for p in parts])
+    return _base32(hashlib.sha256(joined).digest())[:length]
+
+
+def commit_token(subject: str, expected: int, payload: bytes) -> str:
+    """All 52 characters of `digest_token` over the three: every commit's name, so it is made without detours."""
+    return _base32(hashlib.sha256(b"%b\0%d\0%b" % (subject.encode(), expected, payload)).digest())[:COMMIT_DIGITS]
+
+
+def _base32(digest: bytes) -> str:
     # 256 bits and 64 of padding are 64 digits of 5 bits, spread to a byte each by halving: base64.b32encode takes
     # twenty times as long, and every commit has an id.
-    bits = int.from_bytes(hashlib.sha256(joined).digest(), "big") << 64
+    bits = int.from_bytes(digest, "big") << 64
     for shift, high, low in _SPREAD:
         bits = ((bits & high) << shift) | (bits & low)
-    return bits.to_bytes(64, "big").translate(_DIGITS)[:length].decode("ascii")
+    return bits.to_bytes(64, "big").translate(_DIGITS).decode("ascii")
 
 
 def run_id(tenant: str, mailbox: str, identity: str | bytes) -> str:

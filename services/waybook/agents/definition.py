@@ -13,7 +13,6 @@ from waybook.agents.signature import Signature, read_signature
 from waybook.agents.step import MARK, StepOptions
 from waybook.engine.definition import HASH_DIGITS, SHAPE_DIGITS, Definition, EventKind, Step, Table
 from waybook.engine.inputs import Output
-from waybook.events.engine import EventPublished
 from waybook.events.registry import Registry
 from waybook.events.subjects import check_token
 from waybook.events.typed import DecisionEvent, Event, ExternalEvent, StartEvent, StopEvent
@@ -45,11 +44,11 @@ class AgentDefinition(msgspec.Struct, frozen=True):
         """
         if event not in self.events:
             raise DefinitionError(f"agent {self.engine.agent} does not know the event {event}")
-        return self.registry.read(EventPublished(event=event, schema=schema, payload=payload))
+        return self.registry.read_payload(event, schema, payload)
 
     def output(self, event: Event, branch: str | None = None) -> Output:
         """An event as the engine stores it. Raises UnstorableEvent."""
-        stored = self.registry.publish(event)
+        stored = self.registry.encode(event)
         return Output(stored.event, stored.schema, stored.payload, event, branch, stored.ancestors)
 
     def outputs(self, step: str, returned: Any) -> tuple[Output, ...]:

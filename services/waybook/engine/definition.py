@@ -1,6 +1,7 @@
 """A definition: what the engine knows of an agent. Steps' bodies stay outside (`waybook.agents`)."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -86,7 +87,7 @@ class Row(msgspec.Struct, frozen=True):
     reads: tuple[str, ...] = ()
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(msgspec.Struct, frozen=True, dict=True):
     """A lifecycle: its states, rows in order of precedence, and what each parked state waits for.
 
     `contracts`: by state, what people are asked to approve while a run is in it. It is asked for on entering the
@@ -99,6 +100,25 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...]
     waits: Mapping[str, str] = {}
     contracts: Mapping[str, ContractOf] = {}
+
+    def rows_of(self, state: str, on: tuple[str, ...]) -> tuple[Row, ...]:
+        """The rows that one of the names in `on` may take in `state`, in order of precedence.
+
+        A terminal state has none, and no row leads from a state to itself, but from `failed`.
+        """
+        found = self._found.get((state, on))
+        if found is None:
+            rows = () if state in self.terminal else self.rows
+            found = tuple(
+                r for r in rows if r.on in on and r.state in (state, "*") and not (r.next == state and state != FAILED)
+            )
+            self._found[state, on] = found
+        return found
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, tuple[str, ...]], tuple[Row, ...]]:
+        """What `rows_of` answered: every commit asks, and the questions are few (states times event types)."""
+        return {}
 
 
 class Definition(msgspec.Struct, frozen=True):

@@ -15,15 +15,10 @@ T = TypeVar("T")
 
 
 def matching_row(table: Table, run: Run, on: tuple[str, ...], event: Any, world: World) -> Row | None:
-    """The first row of the run's state, for one of the names in `on`, whose guard holds.
-
-    A terminal state has none, and no row leads from a state to itself, but from `failed`. Raises RowFailed.
-    """
-    if run.ended or run.state in table.terminal:
+    """The first row of the run's state, for one of the names in `on`, whose guard holds. Raises RowFailed."""
+    if run.ended:
         return None
-    for row in table.rows:
-        if row.on not in on or row.state not in (run.state, "*") or _is_loop(row, run.state):
-            continue
+    for row in table.rows_of(run.state, on):
         if row.guard is None or _asked(row, row.guard, run, event, world):
             return row
     return None
@@ -35,10 +30,6 @@ def _asked(row: Row, question: Callable[..., T], *given: Any) -> T:
         return question(*given)
     except Exception as error:
         raise RowFailed(row.name, error) from error
-
-
-def _is_loop(row: Row, state: str) -> bool:
-    return row.next == state and state != FAILED
 
 
 def take_row(recorder: Recorder, on: tuple[str, ...], event: Any, name: str | None = None) -> Row | None:
@@ -106,7 +97,8 @@ def edge(table: Table, from_state: str, to_state: str) -> Row | Refused:
     if from_state in table.terminal:
         return Refused("terminal", f"{from_state} is final; nothing leads on from it")
     for row in table.rows:
-        if row.next == to_state and row.state in (from_state, "*") and not _is_loop(row, from_state):
+        is_loop = row.next == from_state and from_state != FAILED
+        if row.next == to_state and row.state in (from_state, "*") and not is_loop:
             return row
     return Refused("illegal_edge", f"no row leads from {from_state} to {to_state}")
 

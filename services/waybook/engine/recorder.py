@@ -21,8 +21,9 @@ class Holder:
 class Recorder:
     """A working copy of a run and the events recorded so far for its next commit.
 
-    `now` is the decision's time in ms UTC. `free` counts the executions that may still begin in this worker. `by`
-    is the person whose word is being decided.
+    `now` is the decision's time in ms UTC. `run` is the run as the events so far leave it, `started` whether there
+    is one. `free` counts the executions that may still begin in this worker. `by` is the person whose word is being
+    decided.
     """
 
     def __init__(self, definition: Definition, key: RunKey, run: Run | None, now: int, world: World) -> None:
@@ -36,27 +37,21 @@ class Recorder:
         self.version = (run.version if run is not None else 0) + 1
         self.events: list[e.EngineEvent] = []
         self.commands: list[str] = []
-        self._run = run
-        self._copied = False
-
-    @property
-    def run(self) -> Run:
-        """The run as the events so far leave it; only once it has started."""
-        assert self._run is not None
-        return self._run
-
-    @property
-    def started(self) -> bool:
-        return self._run is not None
+        self.started = run is not None
+        self.run: Run = run  # type: ignore[assignment]  # only to be asked for once the run has started
 
     def record(self, event: e.EngineEvent) -> str:
         """Adds an event to the commit, applies it, and returns its name."""
-        name = f"{self.version}.{len(self.events)}"
-        if not self._copied and self._run is not None:
-            self._run = self._run.copy()
-        self._copied = True
-        self._run = apply(self._run, event, name, self.now, self.key)
-        self.events.append(event)
+        events = self.events
+        name = f"{self.version}.{len(events)}"
+        if not self.started:
+            self.run = apply(None, event, name, self.now, self.key)
+            self.started = True
+        else:
+            if not events:
+                self.run = self.run.copy()
+            apply(self.run, event, name, self.now, self.key)
+        events.append(event)
         return name
 
     def next_name(self) -> str:

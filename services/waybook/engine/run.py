@@ -1,6 +1,5 @@
 """The state of a run, as folded from its history."""
 
-import copy
 from typing import Any, Literal
 
 import msgspec
@@ -179,7 +178,7 @@ class Run(msgspec.Struct, kw_only=True):
     def copy(self) -> "Run":
         """A run that shares nothing mutable with this one but the lists in `visible`, which are replaced, not changed."""
         # Written out: this runs once for every commit.
-        new = copy.copy(self)
+        new: Run = self.__copy__()  # type: ignore[attr-defined]  # copy.copy looks for it at some cost
         new.log = self.log.copy()
         new.visible = self.visible.copy()
         new.actions = self.actions.copy()

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from functools import lru_cache
 
 from waybook.adapters.commit_size import check_size
 from waybook.adapters.nats.connection import Connection
@@ -14,6 +15,13 @@ from waybook.engine.ports import Draft, OutcomeUnknown, Record
 from waybook.events.errors import InvalidInput
 
 _LITERAL = re.compile(r"[^\s.*>]+(?:\.[^\s.*>]+)*")
+SUBJECTS_KEPT = 4096
+
+
+@lru_cache(SUBJECTS_KEPT)
+def _is_literal(subject: str) -> bool:
+    """Whether the subject names one run. A run's commits ask again and again, so the answer is kept."""
+    return _LITERAL.fullmatch(subject) is not None
 
 
 class NatsStateLog:
@@ -41,7 +49,7 @@ class NatsStateLog:
     async def append(self, draft: Draft, *, tries: int | None = None) -> int:
         """See StateLog. With `tries` it also gives up when so many request timeouts have passed."""
         check_size(draft)
-        if not _LITERAL.fullmatch(draft.subject):
+        if not _is_literal(draft.subject):
             raise InvalidInput(f"{draft.subject!r} is not a literal subject")
         future = self._commits.submit(draft, tries)
         if tries is None:

@@ -37,11 +37,12 @@ from waybook.engine.lease import (
 )
 from waybook.engine.needs import needs
 from waybook.engine.ports import AppendConflict, CommitTooLarge, Delivery, PortError
-from waybook.engine.run import Action, Run
+from waybook.engine.run import Run
 from waybook.events.codec import UnstorableCommit
 from waybook.events.engine import Failure
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
+from waybook.services.walker.bodies import Bodies
 from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Committed
 from waybook.services.walker.mailbox import Mailbox
@@ -50,6 +51,7 @@ from waybook.services.walker.office import Office
 log = logging.getLogger(__name__)
 
 PERSON_TRIES = 8
+NONE_GONE: frozenset[int] = frozenset()
 LOOK_S = 2.0
 """How often a run is read while a lease of it is broken: another process may have taken it over."""
 
@@ -72,8 +74,7 @@ class RunActor:
         self._known: Literal["never read", "stale", "read"] = "never read"
         self._working = False
         self.holds: dict[str, Delivery] = {}
-        # Bodies by action: one that has ended stays until its result is decided, as None.
-        self._tasks: dict[str, asyncio.Task[None] | None] = {}
+        self._bodies = Bodies(office.executor, office.spawn, self._go_on, self._nudge)
         self._postponed: dict[str, tuple[asyncio.TimerHandle, Item]] = {}
         self._look_due = False
         self._looking: asyncio.TimerHandle | None = None
@@ -81,12 +82,12 @@ class RunActor:
 
     @property
     def busy(self) -> bool:
-        return self._working or bool(self._waiting or self._tasks or self.holds or self._postponed)
+        return self._working or bool(self._waiting or self._bodies or self.holds or self._postponed)
 
     @property
     def active(self) -> bool:
         """Whether it decides or runs a body just now, so that the death of this process would cost it something."""
-        return self._working or bool(self._waiting or self._tasks)
+        return self._working or bool(self._waiting or self._bodies)
 
     def submit(self, item: Item) -> None:
         """Puts an input before the run; it is decided with everything else that waits."""
@@ -103,6 +104,7 @@ class RunActor:
         try:
             while True:
                 if self._waiting:
+                    self._bodies.begin_apart()
                     batch = [self._renewal(item) for item in self._waiting.take()]
                     await self._decide(batch)
                 elif self._look_due:
@@ -133,7 +135,8 @@ class RunActor:
 
     async def _decide(self, batch: list[Item]) -> None:
         """Decides until it is stored, or until nothing of the batch is left to decide."""
-        batch = self._office.solitude.admit(self.key, batch, self.holds)
+        if self._office.solitude.engaged:
+            batch = self._office.solitude.admit(self.key, batch, self.holds)
         while batch := self._unexpired(batch):
             try:
                 committed = await self._attempt(batch)
@@ -153,6 +156,8 @@ class RunActor:
 
     def _unexpired(self, batch: list[Item]) -> list[Item]:
         """Drops deliveries whose lease lapsed while they waited: a live worker may have them (lease, rule 0)."""
+        if len(batch) == 1 and batch[0].delivery is None:
+            return batch
         kept = []
         for item in batch:
             if item.delivery is not None and isinstance(item.input, Delivered):
@@ -172,17 +177,24 @@ class RunActor:
         if self._known == "stale" or (self._known == "never read" and not batch[0].is_start):
             await self._read()
         inputs = [item.input for item in batch]
+        delivered = [one for one in inputs if isinstance(one, Delivered)]
         lifecycle, engine = self._office.lifecycle, self._definition.engine
-        decision = lifecycle.decide(engine, self.key, self._run, inputs, await self._world(inputs))
-        if self._run is not None and self._office.solitude.set_aside(self.key, batch, decision):
+        asked = questions(self._run, delivered, self._bodies) if delivered else None
+        gone = await self._office.gone(asked) if asked else NONE_GONE
+        world = World(self._office.free_slots(), gone)
+        if needed := needs(engine, inputs):
+            thread = self._run.thread if self._run is not None else None
+            world = await self._office.aggregates.see(world, self.key, thread, needed)
+        decision = lifecycle.decide(engine, self.key, self._run, inputs, world)
+        if delivered and self._run is not None and self._office.solitude.set_aside(self.key, batch, decision):
             return None
         committed = await lifecycle.store(
             engine,
             self.key,
             self._run,
             decision,
-            tries=PERSON_TRIES if all(isinstance(i, Delivered) and i.person for i in inputs) else None,
-            causation=next((i.command.id for i in inputs if isinstance(i, Delivered)), None),
+            tries=PERSON_TRIES if len(delivered) == len(inputs) and all(d.person for d in delivered) else None,
+            causation=delivered[0].command.id if delivered else None,
         )
         if committed.appended:
             self._run, self._known = committed.run, "read"
@@ -195,16 +207,6 @@ class RunActor:
         self._run = await self._office.lifecycle.load(self.key, self._run)
         self._definition = self._office.definitions.of(self.key, self._run)
         self._known = "read"
-
-    async def _world(self, inputs: Sequence[Input]) -> World:
-        asked = questions(self._run, inputs, self._tasks)
-        gone = await self._office.gone(asked) if asked else frozenset()
-        world = World(free_slots=self._office.free_slots(), gone=gone)
-        needed = needs(self._definition.engine, inputs)
-        if not needed:
-            return world
-        thread = self._run.thread if self._run is not None else None
-        return await self._office.aggregates.see(world, self.key, thread, needed)
 
     async def _decide_unstorable(self, batch: list[Item], error: CommitTooLarge | UnstorableCommit) -> None:
         """Finds whose commit cannot be stored: a result fails its step, a command is rejected."""
@@ -227,11 +229,13 @@ class RunActor:
 
     async def _afterwards(self, batch: list[Item], committed: Committed) -> None:
         """After the commit: start what began, stop what is no longer open, answer, settle the deliveries."""
+        if len(batch) == 1 and self._goes_on(batch[0].input):
+            return
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
             if item.delivery is not None and (isinstance(outcome, Accepted) or outcome == Nothing("held")):
                 self._renew(item.command, item.delivery)
             if isinstance(item.input, Completed | Failed):
-                self._tasks.pop(item.input.action, None)
+                self._bodies.decided(item.input.action)
         self._reconcile()
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
             if item.delivery is not None:
@@ -239,6 +243,27 @@ class RunActor:
             elif isinstance(outcome, Refused):
                 await self._office.correspondence.late(self.key, outcome)
         await self._settle_holds()
+
+    def _goes_on(self, one: Input) -> bool:
+        """The usual case, made short: the only body's result was stored, with the begin of one more under its command.
+
+        Nothing is to be answered then, stopped or given up; the rest of `_afterwards` would do the same.
+        """
+        run = self._run
+        if not isinstance(one, Completed) or run is None or len(run.open) != 1 or len(self.holds) != 1:
+            return False
+        action = run.actions[next(iter(run.open))]
+        delivery = self.holds.get(action.command)
+        if delivery is None or delivery.claim != action.claim or action.status != "running" or self._stopping:
+            return False
+        if len(self._bodies) != 1 or one.action not in self._bodies or action.id == one.action:
+            return False
+        if self._office.is_broken(delivery):
+            return False
+        self._bodies.decided(one.action)
+        self._bodies.begin(self._definition, run, action)
+        self._office.hold(delivery, action.deadline)
+        return True
 
     def _renew(self, command: str, delivery: Delivery) -> None:
         """The later of two deliveries stays; the other is let go without a word."""
@@ -255,9 +280,9 @@ class RunActor:
     def _reconcile(self) -> None:
         """Starts and cancels bodies until they are those that the stored run names under the claims held here."""
         run = self._run
-        work = reconcile(run, {c: d.claim for c, d in self.holds.items()}, self._tasks)
+        work = reconcile(run, {c: d.claim for c, d in self.holds.items()}, self._bodies)
         for action_id in work.cancel:
-            _cancel(self._tasks.pop(action_id))
+            self._bodies.cancel(action_id)
         if run is None or self._stopping:
             return
         for action in work.start:
@@ -268,27 +293,16 @@ class RunActor:
                 self._office.let_lapse(delivery)
                 self._look_soon()
                 continue
-            self._begin(run, action)
+            self._bodies.begin(self._definition, run, action)
 
-    def _begin(self, run: Run, action: Action) -> None:
-        task = self._tasks[action.id] = self._office.spawn(self._execute(run, action))
-        task.add_done_callback(partial(self._body_ended, action.id))
-
-    async def _execute(self, run: Run, action: Action) -> None:
-        """Runs a body and goes on with its result in the same task, which nobody may cancel from then on."""
-        result = await self._office.executor.run(self._definition, run, action)
+    async def _go_on(self, result: Completed | Failed) -> bool:
+        """Decides a body's result in the body's task, with all that waits; False when another task does that."""
         self._waiting.put(Item(result))
-        if action.id in self._tasks:
-            self._tasks[action.id] = None
-        if not self._working:
-            self._working = True
-            await self._work()
-
-    def _body_ended(self, action: str, task: asyncio.Task[None]) -> None:
-        """A body that was cancelled has no result to wait for."""
-        if task.cancelled() and self._tasks.get(action) is task:
-            del self._tasks[action]
-            self._nudge()
+        if self._working:
+            return False
+        self._working = True
+        await self._work()
+        return True
 
     async def _settle(self, item: Item, delivery: Delivery, outcome: Outcome) -> None:
         """What becomes of a delivery that was just decided, and the answer to who gave the command."""
@@ -414,10 +428,7 @@ class RunActor:
 
     def _break(self, batch: Sequence[Item]) -> None:
         """The actor cannot go on: its tasks end and its deliveries lapse, so that the commands come again."""
-        tasks = list(self._tasks.values())
-        self._tasks.clear()
-        for task in tasks:
-            _cancel(task)
+        self._bodies.clear()
         items = (*batch, *self._waiting.empty(), *self._cancel_timers())
         for delivery in (*(i.delivery for i in items if i.delivery is not None), *self.holds.values()):
             self._office.forget(delivery)
@@ -446,19 +457,18 @@ class RunActor:
         for item in self._cancel_timers():
             assert item.delivery is not None
             await self._office.hand_back(item.delivery)
-        for action_id, task in list(self._tasks.items()):
-            action = self._run.actions[action_id] if self._run is not None else None
-            if everything or action is None or self._definition.bodies[action.step].is_async:
-                _cancel(task)
-            if everything:
-                self._tasks.pop(action_id, None)
+        self._bodies.stop(everything=everything, is_async=self._is_async)
         self._nudge()
+
+    def _is_async(self, action_id: str) -> bool:
+        action = self._run.actions[action_id] if self._run is not None else None
+        return action is None or self._definition.bodies[action.step].is_async
 
     def _to_release(self) -> tuple[str, ...]:
         if not self._stopping or self._run is None:
             return ()
         claims = {c: d.claim for c, d in self.holds.items()}
-        running = (a for a in self._run.open_actions() if a.status == "running" and a.id not in self._tasks)
+        running = (a for a in self._run.open_actions() if a.status == "running" and a.id not in self._bodies)
         return tuple(a.id for a in running if claims.get(a.command) == a.claim)
 
     async def give_back(self) -> None:
@@ -472,8 +482,3 @@ class RunActor:
                 await self._office.hand_back(delivery)
             else:
                 self._office.forget(delivery)
-
-
-def _cancel(task: asyncio.Task[None] | None) -> None:
-    if task is not None:
-        task.cancel()

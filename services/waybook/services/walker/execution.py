@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Coroutine, Generator, Mapping
 from typing import Any
 
 from waybook.agents.approvals import Approvals
@@ -37,15 +37,7 @@ class Executor:
     async def run(self, definition: AgentDefinition, run: Run, action: Action) -> Completed | Failed:
         """The attempt's result. An exception of the body is a Failed; a port that is away is waited for."""
         body = definition.bodies[action.step]
-        context = StepContext(
-            key=run.key,
-            step=action.step,
-            action=action.id,
-            execution=f"{run.key}/{action.execution}",
-            attempt=action.attempt,
-            flags=run.flags,
-            thread=run.thread,
-        )
+        context = _context(run, action) if body.signature.injected else None
         began = time.perf_counter()
         try:
             returned = await self._call(definition, body, run, action, context)
@@ -61,13 +53,13 @@ class Executor:
             action=action.id,
             outputs=outputs,
             duration_ms=_elapsed(began),
-            model=context.model,
-            usage=context.usage,
-            contracts=context.contracts,
+            model=context.model if context is not None else None,
+            usage=context.usage if context is not None else None,
+            contracts=context.contracts if context is not None else (),
         )
 
     async def _call(
-        self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext
+        self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext | None
     ) -> Any:
         arguments = self._arguments(definition, body, run, action, context)
         while True:
@@ -82,7 +74,7 @@ class Executor:
                 await asyncio.sleep(PORT_PAUSE_S)
 
     def _arguments(
-        self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext
+        self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext | None
     ) -> dict[str, Any]:
         arguments: dict[str, Any] = {}
         for name, bound in action.bindings.items():
@@ -103,7 +95,7 @@ class Executor:
             return Approvals(context, definition.engine.kinds)
         return self._provides[kind]
 
-    def _failed(self, action: Action, error: BaseException, began: float, context: StepContext) -> Failed:
+    def _failed(self, action: Action, error: BaseException, began: float, context: StepContext | None) -> Failed:
         not_before = None
         wait_ms = _wait_ms(error)
         if wait_ms is not None:
@@ -116,16 +108,34 @@ class Executor:
             error=failure,
             duration_ms=_elapsed(began),
             not_before=not_before,
-            model=context.model,
-            usage=context.usage,
+            model=context.model if context is not None else None,
+            usage=context.usage if context is not None else None,
         )
 
 
-async def _within(seconds: float, step: str, work: Awaitable[Any]) -> Any:
+def _context(run: Run, action: Action) -> StepContext:
+    return StepContext(
+        key=run.key,
+        step=action.step,
+        action=action.id,
+        execution=f"{run.key}/{action.execution}",
+        attempt=action.attempt,
+        flags=run.flags,
+        thread=run.thread,
+    )
+
+
+async def _within(seconds: float, step: str, work: Coroutine[Any, Any, Any]) -> Any:
     """Awaits `work` in the running task. Raises StepDeadlinePassed when that takes longer than `seconds`.
 
-    What `asyncio.timeout` does, at a third of its price: this stands around every step.
+    What `asyncio.timeout` does, but the clock is only set when the body waits for something for the first time:
+    this stands around every step, many never wait, and what does not wait cannot be stopped.
     """
+    began = time.monotonic()
+    try:
+        waited_for = work.send(None)
+    except StopIteration as done:
+        return done.value
     task = asyncio.current_task()
     assert task is not None
     expired = False
@@ -135,9 +145,10 @@ async def _within(seconds: float, step: str, work: Awaitable[Any]) -> Any:
         expired = True
         task.cancel()
 
-    handle = asyncio.get_running_loop().call_later(max(0.0, seconds), expire)
+    left = seconds - (time.monotonic() - began)
+    handle = asyncio.get_running_loop().call_later(max(0.0, left), expire)
     try:
-        return await work
+        return await _Begun(work, waited_for)
     except asyncio.CancelledError as error:
         if expired and task.cancelling() == 1:  # nobody else asked for it
             raise StepDeadlinePassed(f"step {step} ran longer than its deadline") from error
@@ -146,6 +157,30 @@ async def _within(seconds: float, step: str, work: Awaitable[Any]) -> Any:
         handle.cancel()
         if expired:
             task.uncancel()  # also when the body swallowed it: the task goes on with the result
+
+
+class _Begun:
+    """The rest of a coroutine that has come to its first wait, for `waited_for`."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any], waited_for: Any) -> None:
+        self._work = work
+        self._waited_for = waited_for
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        work, waited_for = self._work, self._waited_for
+        try:
+            while True:
+                try:
+                    sent = yield waited_for
+                except GeneratorExit:
+                    work.close()
+                    raise
+                except BaseException as error:  # noqa: BLE001  whatever it is, the body gets it
+                    waited_for = work.throw(error)
+                else:
+                    waited_for = work.send(sent)
+        except StopIteration as done:
+            return done.value
 
 
 def _event(definition: AgentDefinition, run: Run, name: str) -> Any:

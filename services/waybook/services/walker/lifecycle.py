@@ -125,7 +125,8 @@ class Lifecycle:
             self._hook(ConflictMet(key.agent))
             raise
         after.commit = identity
-        tell_stored(self._hook, commit, after, len(payload), time.perf_counter() - began)
+        if self._hook is not ignore:
+            tell_stored(self._hook, commit, after, len(payload), time.perf_counter() - began)
 
     async def record(self, key: RunKey, fact: ThreadJoined) -> Run:
         """Adds a fact to a system aggregate unless it is there already; returns the aggregate.

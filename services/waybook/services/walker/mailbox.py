@@ -23,7 +23,7 @@ class Mailbox:
     def take(self) -> list[Item]:
         """The first ones, as many as are likely to fit into one commit; at least one."""
         batch = [self._waiting.popleft()]
-        size = batch[0].size
+        size = batch[0].size if self._waiting else 0
         while self._waiting and size + self._waiting[0].size <= MERGE_LIMIT_BYTES:
             size += self._waiting[0].size
             batch.append(self._waiting.popleft())
