@@ -36,15 +36,16 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How appends are gathered. Fewer than `least` waiting go singly. `most` and `most_bytes` bound one batch.
 
     `open_batches` is for one process: the server takes 50 open batches a stream, so min(3, 40 / walkers).
-    `eager`: that many waiting, and no fewer than are under way, are sent although another batch is under way; a
-    batch costs the server about as much as 80 of its members.
+    `eager`: that many waiting, and no fewer than are under way, are sent although another batch is under way. A batch
+    costs the server about as much as 30 of its members, and what waits for one answer waits in lockstep: half of 64
+    side by side are walked while the server stores the other half.
     """
 
     least: int = 6
     most: int = 200
     most_bytes: int = 4 * 1024 * 1024
     open_batches: int = 3
-    eager: int = 64
+    eager: int = 32
 
 
 class Member:
