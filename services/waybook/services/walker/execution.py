@@ -84,8 +84,9 @@ class Executor:
                 arguments[name] = _event(definition, run, bound)
             else:
                 arguments[name] = [_event(definition, run, one) for one in bound]
-        for name, kind in body.signature.injected.items():
-            arguments[name] = self._injected(definition, kind, context)
+        if context is not None:
+            for name, kind in body.signature.injected.items():
+                arguments[name] = self._injected(definition, kind, context)
         return arguments
 
     def _injected(self, definition: AgentDefinition, kind: type[Any], context: StepContext) -> Any:
