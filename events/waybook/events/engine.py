@@ -163,11 +163,15 @@ class ActionAbandoned(_Event, frozen=True, kw_only=True):
 
 
 class ActionReleased(_Event, frozen=True, kw_only=True):
-    """An attempt given back without a failure: a graceful stop, or a wait for a rate limit until `until`."""
+    """An attempt given back without a failure: a graceful stop, or a wait for a rate limit until `until`.
+
+    `about`: it waits for that operation's outcome. Its command is done then, and another one begins the next attempt.
+    """
 
     action: str
     reason: Literal["stop", "wait"]
     until: int | None = None
+    about: str | None = None
 
 
 class LeaseRenewed(_Event, frozen=True, kw_only=True):
@@ -348,7 +352,7 @@ class CommandConvicted(_Event, frozen=True, kw_only=True):
 
 
 class RunEnded(_Event, frozen=True, kw_only=True):
-    """The run entered a terminal state; nothing but outcomes of operations follows."""
+    """The run entered a terminal state; nothing but outcomes of operations, and timers that ask for them, follows."""
 
     outcome: str
     result: str | None = None

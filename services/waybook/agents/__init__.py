@@ -3,6 +3,7 @@
 from waybook.agents.agent import Agent
 from waybook.agents.approvals import Approvals
 from waybook.agents.context import StepContext
+from waybook.agents.effects import Effects, OperationFailed, Receipt
 from waybook.agents.errors import DefinitionError, NonRetryable, RetryAfter
 from waybook.agents.step import step
 from waybook.engine.definition import RetryPolicy, Row, Table
@@ -15,9 +16,12 @@ __all__ = [
     "DecisionEvent",
     "DefinitionError",
     "DisplayEvent",
+    "Effects",
     "Event",
     "ExternalEvent",
     "NonRetryable",
+    "OperationFailed",
+    "Receipt",
     "RetryAfter",
     "RetryPolicy",
     "Row",

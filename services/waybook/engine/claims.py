@@ -4,6 +4,7 @@ from waybook.engine.definition import Step
 from waybook.engine.dispatch import begin, dispatch_all, may_begin
 from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Released
 from waybook.engine.lifecycle import take_row
+from waybook.engine.operations import settled_waits, take_up
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action
 from waybook.events import engine as e
@@ -56,6 +57,9 @@ def carry_on(recorder: Recorder, delivered: Delivered) -> Outcome:
     for action in recorder.run.open_actions():
         if action.claim.sequence in recorder.world.gone:
             _next_attempt(recorder, action, holder)
+    if recorder.run.waiting and may_begin(recorder.definition, recorder.run):
+        for action in settled_waits(recorder.run):
+            take_up(recorder, action, holder)
     dispatch_all(recorder, holder)
     return Accepted() if len(recorder.events) > before else Nothing("nothing_due")
 

@@ -6,7 +6,7 @@ given, on the state that the ones before it left, so the result is the same as o
 
 from collections.abc import Sequence
 
-from waybook.engine import approvals, claims
+from waybook.engine import approvals, claims, operations
 from waybook.engine.definition import Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
 from waybook.engine.errors import RowFailed
@@ -33,6 +33,7 @@ from waybook.engine.inputs import (
     Start,
     World,
 )
+from waybook.engine.intents import EFFECTS, Settle
 from waybook.engine.lanes import already_started, decide_foreign
 from waybook.engine.lifecycle import close, edge, matching_row, move, names_of, take_row
 from waybook.engine.recorder import Holder, Recorder
@@ -96,6 +97,8 @@ def _decide_one(recorder: Recorder, one: Input, spoiled: tuple[RowFailed, ...]) 
         return Refused("message_not_found", f"there is no run {recorder.key}")
     if isinstance(one, Released):
         return claims.release(recorder, one)
+    if isinstance(one, EFFECTS):
+        return operations.decide_effect(recorder, one)
     action = _open_action(recorder, one)
     if isinstance(action, Refused):
         return action
@@ -152,7 +155,12 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
         approval = approvals.deadline_of(recorder.run, body.timer) if body.timer is not None else None
         if body.timer is not None and approval is not None:
             return _answered(recorder, delivered, approvals.expire(recorder, body.timer, approval))
+        if body.timer is not None and operations.is_reconcile(recorder.run, body.timer):
+            return operations.ask(recorder, body.timer, Holder(delivered.command.id, delivered.claim))
         return retry(recorder, delivered, body)
+    if isinstance(body, Settle):
+        holder = Holder(delivered.command.id, delivered.claim)
+        return operations.settle(recorder, body, holder, person=delivered.person)
     if isinstance(body, Exec):
         return _exec(recorder, delivered, body)
     if isinstance(body, Move):

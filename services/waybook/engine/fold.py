@@ -11,6 +11,7 @@ from waybook.engine.errors import HistoryHole
 from waybook.engine.run import (
     NO_PERSON,
     Action,
+    ActionStatus,
     Approval,
     Offer,
     Operation,
@@ -177,6 +178,8 @@ def _began(run: Run, event: e.StepBegan, name: str, at: int) -> None:
     previous = run.executions.get(key)
     if previous is not None:
         run.open.pop(previous, None)
+        if run.waiting:
+            _wait_no_more(run, previous)
     run.executions[key] = event.action
     run.open[event.action] = None
     run.offers.pop(key, None)
@@ -221,12 +224,22 @@ def _abandoned(run: Run, event: e.ActionAbandoned, name: str, at: int) -> None:
         action, status="abandoned", ended_at=at, failures=failures, exhausted=event.exhausted
     )
     run.open.pop(event.action, None)
+    _wait_no_more(run, event.action)
     if event.failures is not None:
         run.failures[action.step] = event.failures
 
 
 def _released(run: Run, event: e.ActionReleased, name: str, at: int) -> None:
-    run.actions[event.action] = replace(run.actions[event.action], status="released", ended_at=at)
+    status: ActionStatus = "released" if event.about is None else "waiting"
+    run.actions[event.action] = replace(run.actions[event.action], status=status, ended_at=at)
+    if event.about is not None:
+        run.open.pop(event.action, None)
+        run.waiting = {**run.waiting, event.action: event.about}
+
+
+def _wait_no_more(run: Run, action: str) -> None:
+    if action in run.waiting:
+        run.waiting = {a: about for a, about in run.waiting.items() if a != action}
 
 
 def _renewed(run: Run, event: e.LeaseRenewed, name: str, at: int) -> None:
@@ -293,12 +306,17 @@ def _approval_revoked(run: Run, event: e.ApprovalRevoked, name: str, at: int) ->
 
 
 def _intended(run: Run, event: e.OperationIntended, name: str, at: int) -> None:
-    run.operations[event.key] = Operation(event)
+    known = run.operations.get(event.key)
+    disputed = known.disputed if known is not None else ()
+    run.operations[event.key] = Operation(event, name, disputed=disputed)
 
 
 def _settled(run: Run, event: e.OperationSettled, name: str, at: int) -> None:
+    """A person's word ends a dispute."""
+    operation = run.operations[event.key]
+    disputed = () if event.by == "person" else operation.disputed
     run.operations[event.key] = replace(
-        run.operations[event.key], outcome=event.outcome, by=event.by, evidence=event.evidence
+        operation, outcome=event.outcome, by=event.by, evidence=event.evidence, disputed=disputed
     )
 
 

@@ -41,8 +41,8 @@ def hold(definition: Definition, run: Run, *, elsewhere: bool = False, dead: Dea
     `elsewhere`: a worker takes the lane of the run's definition, where `definition` does not carry it. `dead`: the
     newest command of the run that was given up undecided.
     """
-    if any(o.outcome == "unknown" for o in run.operations.values()):
-        return Hold("reconciling", "unknown_outcome", text="a side effect's outcome is unknown; settle it")
+    if run.operations and (reconciling := _reconciling(run)) is not None:
+        return reconciling
     if run.ended:
         return MOVING
     own = definition.carries(run.definition)
@@ -76,6 +76,20 @@ def _who(name: str, request: ApprovalRequested) -> str:
 def _iso(ms: int) -> str:
     """A time in ms since the epoch, UTC, as people read it."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _reconciling(run: Run) -> Hold | None:
+    """An operation whose outcome is unknown or disputed; a timer asks again where the other side may still tell."""
+    for key, operation in run.operations.items():
+        if operation.disputed:
+            text = f"{operation.intent.name} ({key}) has two outcomes: {operation.outcome} and {operation.disputed[0]}"
+            return Hold("reconciling", "disputed", text=f"{text}; a person settles it")
+        if operation.outcome == "unknown":
+            until = min((t.due for t in run.timers.values() if t.about == key), default=None)
+            who = "a person settles it" if until is None else "the other side is asked again, or a person settles it"
+            text = f"whether {operation.intent.name} ({key}) took effect is unknown; {who}"
+            return Hold("reconciling", "unknown_outcome", until, text)
+    return None
 
 
 def _dead(run: Run, dead: DeadCommand | None) -> Hold | None:
@@ -196,7 +210,7 @@ def _waiting(name: str, request: ApprovalRequested) -> Waiting:
 
 
 def _next_move(run: Run, held: Hold, running: list[Action], scheduler: bool) -> str:
-    if run.ended:
+    if run.ended and held.kind == "none":
         return f"none: the run has ended as {run.outcome}"
     if held.kind == "retry":
         return f"retry due {held.until}" + ("" if scheduler else ", no scheduler")

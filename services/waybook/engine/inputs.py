@@ -8,6 +8,7 @@ from waybook.engine.aggregates.grants import Grants
 from waybook.engine.aggregates.policy import Policy
 from waybook.engine.aggregates.thread import Thread
 from waybook.engine.contract import Contract
+from waybook.engine.intents import Effect, Settle
 from waybook.engine.run import Run
 from waybook.events.command import Command
 from waybook.events.engine import Claim, EngineEvent, Failure, TokenUsage
@@ -87,7 +88,7 @@ class Decide(msgspec.Struct, frozen=True):
     digest: str | None = None
 
 
-Body = Start | Signal | Move | Retry | Cancel | Continue | Exec | Decide
+Body = Start | Signal | Move | Retry | Cancel | Continue | Exec | Decide | Settle
 
 
 class Delivered(msgspec.Struct, frozen=True):
@@ -137,7 +138,7 @@ class Released(msgspec.Struct, frozen=True):
     actions: tuple[str, ...]
 
 
-Input = Delivered | Completed | Failed | Released
+Input = Delivered | Completed | Failed | Released | Effect
 
 
 class World(msgspec.Struct, frozen=True):
@@ -156,7 +157,14 @@ class World(msgspec.Struct, frozen=True):
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The input changed the run."""
+    """The input changed the run.
+
+    `asks`: operations whose other side is to be asked now what came of them. `wakes`: operations that are settled, and
+    for which something waits that only a command can take up.
+    """
+
+    asks: tuple[str, ...] = ()
+    wakes: tuple[str, ...] = ()
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -172,7 +180,8 @@ class Nothing(msgspec.Struct, frozen=True):
     Reasons: `applied` (the command's effect is stored), `already_there` (the run exists), `held` (this very
     claim runs it), `superseded` (a later delivery holds it: stay silent), `elsewhere` (another message with the same
     command holds it: wait), `no_worker` (the run is another definition's: to its lane), `nothing_due`,
-    `resolved`, `unknown_timer`.
+    `resolved`, `unknown_timer`. About an operation: `intended` (this very intent is stored), `settled` (its outcome is
+    known), `unresolved` (an earlier intent has to be reconciled first).
     """
 
     reason: str

@@ -4,6 +4,7 @@ Nothing here asks the worker's own definition, which knows neither the run's ste
 """
 
 from waybook.engine.inputs import Continue, Delivered, Exec, Input, Nothing, Outcome, Refused, Retry, Start
+from waybook.engine.intents import Settle
 from waybook.engine.run import Run
 
 NO_WORKER = Nothing("no_worker")
@@ -44,6 +45,8 @@ def _applied(run: Run, delivered: Delivered) -> Outcome:
 
 def _after_the_end(run: Run, delivered: Delivered) -> Outcome:
     body = delivered.body
+    if isinstance(body, Settle) or (isinstance(body, Retry) and body.timer in run.timers):
+        return NO_WORKER  # operations outlive their run
     if isinstance(body, Continue | Exec) or (isinstance(body, Retry) and body.timer is not None):
         return Nothing("nothing_due")
     return Refused("terminal", f"the run has ended as {run.outcome}")

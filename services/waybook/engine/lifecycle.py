@@ -7,6 +7,7 @@ from waybook.engine import approvals
 from waybook.engine.definition import FAILED, Row, Table
 from waybook.engine.errors import RowFailed
 from waybook.engine.inputs import Refused, World
+from waybook.engine.operations import leave_to_reconcile
 from waybook.engine.recorder import Recorder
 from waybook.engine.run import Run
 from waybook.events import engine as e
@@ -80,12 +81,14 @@ def move(
 
 def close(recorder: Recorder, outcome: str, result: str | None = None) -> None:
     """Ends the run: abandons open actions, takes back approvals that stand, cancels pending timers."""
-    for action in recorder.run.open_actions():
+    for action in (*recorder.run.open_actions(), *recorder.run.waiting_actions()):
         recorder.record(e.ActionAbandoned(action=action.id, reason="closed"))
     if recorder.run.approvals:
         approvals.revoke_all(recorder, "closed")
     for timer in list(recorder.run.timers):
         recorder.record(e.TimerCancelled(timer=timer, reason="closed"))
+    if recorder.run.operations:
+        leave_to_reconcile(recorder)
     recorder.record(e.RunEnded(outcome=outcome, result=result))
 
 

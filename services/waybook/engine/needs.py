@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from waybook.engine.definition import Definition
 from waybook.engine.inputs import Completed, Decide, Delivered, Failed, Input, Retry, Signal
+from waybook.engine.intents import Intend
 
 POLICY, GRANTS, THREAD = "policy", "grants", "thread"
 
@@ -30,6 +31,8 @@ def needs(definition: Definition, inputs: Sequence[Input]) -> frozenset[str]:
                 found |= reads.get(body.output.event, NONE)
             elif reads and isinstance(body, Retry):
                 found |= NONE.union(*reads.values())  # what came while the run was failed is put before the table
+        elif isinstance(one, Intend):
+            found |= DECIDING if one.approval is not None else {POLICY}
         elif reads and isinstance(one, Failed):
             found |= reads.get("StepFailed", NONE)
     return found

@@ -6,6 +6,7 @@ from waybook.engine.dispatch import begin_or_offer, dispatch_all, may_begin
 from waybook.engine.inputs import Accepted, Delivered, Failed, Nothing, Outcome, Refused
 from waybook.engine.inputs import Retry as RetryRequest
 from waybook.engine.lifecycle import matching_row, move, names_of, take_row
+from waybook.engine.operations import settled_waits
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action, PathStep, execution_key
 from waybook.events import engine as e
@@ -92,7 +93,8 @@ def _failed_actions(recorder: Recorder) -> list[Action]:
     """The newest attempts of this walk's executions that failed or were abandoned, and are to be tried again."""
     run, steps = recorder.run, recorder.definition.steps
     newest = [run.actions[a] for key, a in run.executions.items() if key.startswith(f"{run.walk}:")]
-    return [a for a in newest if a.status in ("failed", "abandoned") and steps[a.step].stop_on_error]
+    failed = [a for a in newest if a.status in ("failed", "abandoned") and steps[a.step].stop_on_error]
+    return [*failed, *settled_waits(run)] if run.waiting else failed
 
 
 def _due_by(recorder: Recorder, timer: str) -> list[Action]:

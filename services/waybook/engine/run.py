@@ -21,7 +21,7 @@ from waybook.events.subjects import RunKey
 NO_PERSON = "engine"
 """Who starts a walk when no person does; the count of failures survives such walks."""
 
-ActionStatus = Literal["running", "completed", "failed", "abandoned", "released"]
+ActionStatus = Literal["running", "completed", "failed", "abandoned", "released", "waiting"]
 
 
 class Published(msgspec.Struct, frozen=True, gc=False):
@@ -115,9 +115,13 @@ class Approval(msgspec.Struct, frozen=True, gc=False):
 
 
 class Operation(msgspec.Struct, frozen=True, gc=False):
-    """An external side effect: its newest intent and its outcome."""
+    """An external side effect: its newest intent, named `intended_as`, and its outcome.
+
+    `disputed` holds outcomes that contradict it, until a person has decided.
+    """
 
     intent: OperationIntended
+    intended_as: str = ""
     outcome: OperationOutcome | None = None
     by: str | None = None
     evidence: dict[str, Any] = {}
@@ -131,6 +135,8 @@ class Run(msgspec.Struct, kw_only=True):
     id. `visible` lists, by type, the events that steps of the current walk may bind, in log order.
     `initial` is the state that it began in. `executions` maps an execution to its newest action, `open` holds running and released actions. `path` is
     the way from the initial state, as a retry repeats it; `unhandled` names events that came while it was failed.
+    `waiting` maps an attempt that ended to wait for an operation to that operation's key; `generations` counts deliberate
+    repetitions of operations by step, name and key. These two are replaced, never changed, so copies share them.
     """
 
     key: RunKey
@@ -166,6 +172,8 @@ class Run(msgspec.Struct, kw_only=True):
     offers: dict[str, Offer] = {}
     approvals: dict[str, Approval] = {}
     operations: dict[str, Operation] = {}
+    waiting: dict[str, str] = {}
+    generations: dict[str, int] = {}
     answered: dict[str, str] = {}
     convicted: dict[str, str] = {}
     outcome: str | None = None
@@ -202,6 +210,10 @@ class Run(msgspec.Struct, kw_only=True):
     def open_actions(self) -> list[Action]:
         """Actions begun and not ended, released ones included, in the order they began."""
         return [self.actions[a] for a in self.open]
+
+    def waiting_actions(self) -> list[Action]:
+        """Attempts that ended without a result to wait for an operation."""
+        return [self.actions[a] for a in self.waiting]
 
     def event(self, name: str) -> Published:
         """The published event of that name; KeyError when the log has none."""

@@ -17,7 +17,7 @@ def restart(recorder: Recorder, row: str, reason: str | None, holder: Holder) ->
     What is open is abandoned and counts as no failure. The row's name is the walk's token: executions of one token
     never stand for those of another. The start event is put before the table again, as when the run began.
     """
-    for action in recorder.run.open_actions():
+    for action in (*recorder.run.open_actions(), *recorder.run.waiting_actions()):
         recorder.record(e.ActionAbandoned(action=action.id, reason="taken_over"))
     for retry in list(recorder.run.retries.values()):
         if retry.timer in recorder.run.timers:

@@ -29,6 +29,7 @@ from waybook.engine.inputs import (
     Start,
     World,
 )
+from waybook.engine.intents import Settle
 from waybook.engine.run import Action, Run
 from waybook.events import engine as e
 from waybook.events.codec import Codec
@@ -41,7 +42,7 @@ T0 = 1_800_000_000_000
 """A point of the five-minute grid, in ms UTC."""
 
 VERBS = {Start: "start", Signal: "signal", Move: "move", Retry: "retry", Cancel: "cancel", Continue: "continue",
-         Exec: "exec", Decide: "decide"}  # fmt: skip
+         Exec: "exec", Decide: "decide", Settle: "settle"}  # fmt: skip
 
 
 def output(event: str, branch: str | None = None, **fields: Any) -> Output:

@@ -7,7 +7,7 @@ from waybook.engine.fold import apply
 from waybook.engine.run import Run, execution_key
 from waybook.events import engine as e
 
-AFTER_THE_END = (e.OperationSettled, e.OperationDisputed)
+AFTER_THE_END = (e.OperationSettled, e.OperationDisputed, e.TimerArmed, e.TimerFired, e.TimerCancelled)
 
 
 def check(history: History) -> None:
@@ -52,7 +52,9 @@ def _check_begin(definition: Definition, run: Run, event: e.StepBegan | e.StepOf
     key = execution_key(event.walk, event.step, event.trigger)
     before = run.executions.get(key)
     if before is not None:
-        assert run.actions[before].status in ("failed", "abandoned", "released"), f"{key} is {run.actions[before]}"
+        assert run.actions[before].status in ("failed", "abandoned", "released", "waiting"), (
+            f"{key} is {run.actions[before]}"
+        )
         assert run.actions[before].bindings == event.bindings, "an attempt of the same execution binds other events"
     if isinstance(event, e.StepBegan):
         assert event.attempt == (run.actions[before].attempt + 1 if before is not None else 1)
@@ -77,4 +79,8 @@ def _check_run(definition: Definition, run: Run) -> None:
     executions = [run.actions[a].execution for a in run.open]
     assert len(executions) == len(set(executions)), "two attempts of one execution are open"
     assert not run.ended or not run.open, "an ended run has open actions"
-    assert not run.ended or not run.timers, "an ended run has pending timers"
+    waiting = {a.id for a in run.actions.values() if a.status == "waiting"} & set(run.executions.values())
+    assert set(run.waiting) == waiting
+    assert not run.ended or not run.waiting, "something waits in an ended run"
+    pending = [t for t in run.timers.values() if t.about not in run.operations]
+    assert not run.ended or not pending, "an ended run has pending timers"

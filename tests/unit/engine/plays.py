@@ -23,12 +23,13 @@ from waybook.engine.inputs import (
     Start,
     World,
 )
+from waybook.engine.intents import Intend, Park, Settle
 from waybook.events import engine as e
 
 KINDS = {
     "complete": 12, "fail": 3, "give_up": 1, "late": 1, "signal": 4, "start": 1, "again": 2, "again_here": 1,
     "same_delivery": 1, "retry": 2, "fire": 3, "stale_fire": 1, "continue": 1, "exec": 2, "release": 1, "move": 1,
-    "cancel": 0, "guarded": 1,
+    "cancel": 0, "guarded": 1, "intend": 4, "settle": 3, "park": 2, "word": 1,
 }  # fmt: skip
 
 
@@ -169,6 +170,34 @@ def _guarded(history: History, draw: Draw) -> Input | None:
     return history.command(Cancel("late"), expires_at=history.now - 1)
 
 
+def _intend(history: History, draw: Draw) -> Input | None:
+    """A body, often a superseded one, makes one of two side effects, by ordinal or by a key of its own."""
+    action = _pick(history.it.actions.values(), draw.a)
+    if action is None:
+        return None
+    key = "own" if draw.b % 3 == 0 else None
+    return Intend(action.id, "mail", f"d{draw.b % 2}", {"text": draw.b % 2}, ordinal=draw.b % 2, key=key)
+
+
+def _settle(history: History, draw: Draw) -> Input | None:
+    operation = _pick(history.it.operations.values(), draw.a)
+    if operation is None:
+        return None
+    outcome = _pick(("succeeded", "failed", "unknown", "absent"), draw.b)
+    intent = operation.intended_as if draw.b < 8 else "1.99"
+    if draw.kind == "settle":
+        return Settle(operation.intent.key, outcome, "call", intent=intent, ask_again=draw.b != 2)
+    person = draw.a % 2 == 0
+    return history.command(Settle(operation.intent.key, outcome, "person" if person else "find"), person=person)
+
+
+def _park(history: History, draw: Draw) -> Input | None:
+    action, key = _running(history, draw), _pick(history.it.operations, draw.b)
+    if action is None or key is None:
+        return None
+    return Park(action.id, key, history.now + 60_000 if draw.b % 2 else None)
+
+
 _MEANINGS: dict[str, Callable[[History, Draw], Input | None]] = {
     "complete": _complete,
     "late": _late,
@@ -188,6 +217,10 @@ _MEANINGS: dict[str, Callable[[History, Draw], Input | None]] = {
     "move": lambda h, d: h.command(Move(_pick(sorted(h.definition.table.states), d.a + d.b))),
     "cancel": lambda h, d: h.command(Cancel("enough")),
     "guarded": _guarded,
+    "intend": _intend,
+    "settle": _settle,
+    "park": _park,
+    "word": _settle,
 }
 
 

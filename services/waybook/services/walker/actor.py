@@ -20,6 +20,7 @@ from waybook.engine.inputs import (
     Released,
     World,
 )
+from waybook.engine.intents import Intend
 from waybook.engine.lease import (
     PATIENCE_MS,
     Ack,
@@ -43,7 +44,8 @@ from waybook.events.engine import Failure
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
 from waybook.services.walker.bodies import Bodies
-from waybook.services.walker.item import Item
+from waybook.services.walker.effects import RunLost
+from waybook.services.walker.item import Item, Told
 from waybook.services.walker.lifecycle import Committed
 from waybook.services.walker.mailbox import Mailbox
 from waybook.services.walker.office import Office
@@ -129,7 +131,19 @@ class RunActor:
         if isinstance(item.input, Delivered) and item.delivery is not None and item.input.command.id in self.holds:
             held = self.holds[item.input.command.id].claim
             return msgspec.structs.replace(item, input=msgspec.structs.replace(item.input, held=held))
+        if item.heard is not None and isinstance(item.input, Intend):
+            return self._received(item, item.input)
         return item
+
+    def _received(self, item: Item, intend: Intend) -> Item:
+        """An approval has to hold when the command came under which a side effect is made."""
+        action = self._run.actions.get(intend.action) if self._run is not None else None
+        delivery = self.holds.get(action.command) if action is not None else None
+        if delivery is None:
+            return item
+        return msgspec.structs.replace(
+            item, input=msgspec.structs.replace(intend, received_at=delivery.received_at)
+        )
 
     # --- deciding
 
@@ -219,6 +233,8 @@ class RunActor:
         if isinstance(one, Completed):
             failure = Failure(type(error).__name__, str(error), retryable=False)
             await self._decide([Item(Failed(one.action, failure, one.duration_ms, model=one.model, usage=one.usage))])
+        elif batch[0].heard is not None:
+            _tell_error(batch[0], error)
         elif delivery is not None:
             await self._insist(partial(self._office.correspondence.reject, delivery, InvalidInput(str(error))))
             await self._office.finish(delivery)
@@ -234,12 +250,17 @@ class RunActor:
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
             if item.delivery is not None and (isinstance(outcome, Accepted) or outcome == Nothing("held")):
                 self._renew(item.command, item.delivery)
+                if isinstance(outcome, Accepted) and outcome.asks and committed.run is not None:
+                    self._office.effects.ask(self.key, committed.run, outcome.asks)
             if isinstance(item.input, Completed | Failed):
                 self._bodies.decided(item.input.action)
         self._reconcile()
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
             if item.delivery is not None:
                 await self._insist(partial(self._settle, item, item.delivery, outcome))
+            elif item.heard is not None:
+                if not item.heard.done():
+                    item.heard.set_result(Told(outcome, committed.run))
             elif isinstance(outcome, Refused):
                 await self._office.correspondence.late(self.key, outcome)
         await self._settle_holds()
@@ -430,6 +451,8 @@ class RunActor:
         """The actor cannot go on: its tasks end and its deliveries lapse, so that the commands come again."""
         self._bodies.clear()
         items = (*batch, *self._waiting.empty(), *self._cancel_timers())
+        for item in items:
+            _tell_error(item, RunLost())
         for delivery in (*(i.delivery for i in items if i.delivery is not None), *self.holds.values()):
             self._office.forget(delivery)
         self.holds.clear()
@@ -482,3 +505,8 @@ class RunActor:
                 await self._office.hand_back(delivery)
             else:
                 self._office.forget(delivery)
+
+
+def _tell_error(item: Item, error: Exception) -> None:
+    if item.heard is not None and not item.heard.done():
+        item.heard.set_exception(error)

@@ -9,6 +9,7 @@ from typing import Any
 from waybook.agents.approvals import Approvals
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition, StepBody
+from waybook.agents.effects import Effects, OperationFailed
 from waybook.agents.errors import RetryAfter, StepDeadlinePassed
 from waybook.agents.model import ModelRateLimited
 from waybook.engine.inputs import Completed, Failed
@@ -16,6 +17,7 @@ from waybook.engine.ports import Clock, PortError
 from waybook.engine.run import Action, Run
 from waybook.events.engine import Failure
 from waybook.events.errors import TerminalError
+from waybook.services.walker.effects import EffectsDesk
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +25,16 @@ PORT_PAUSE_S = 0.5
 MOST_ERROR_TEXT = 4000  # characters of an exception's text that a commit keeps
 
 
-OF_EACH_STEP: tuple[type[Any], ...] = (StepContext, Approvals)
+OF_EACH_STEP: tuple[type[Any], ...] = (StepContext, Approvals, Effects)
 """What every execution gets anew, without being provided."""
 
 
 class Executor:
     """Runs bodies for one process. `provides` maps a type that a step may ask for to the object it gets."""
 
-    def __init__(self, provides: Mapping[type, Any], clock: Clock) -> None:
+    def __init__(self, provides: Mapping[type, Any], clock: Clock, effects: EffectsDesk) -> None:
         self._provides = provides
+        self._effects = effects
         self._clock = clock
 
     async def run(self, definition: AgentDefinition, run: Run, action: Action) -> Completed | Failed:
@@ -61,9 +64,9 @@ class Executor:
     async def _call(
         self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext | None
     ) -> Any:
-        arguments = self._arguments(definition, body, run, action, context)
         while True:
             try:
+                arguments = self._arguments(definition, body, run, action, context)
                 if body.is_async:
                     work = body.function(definition.agent(), **arguments)
                 else:
@@ -86,14 +89,18 @@ class Executor:
                 arguments[name] = [_event(definition, run, one) for one in bound]
         if context is not None:
             for name, kind in body.signature.injected.items():
-                arguments[name] = self._injected(definition, kind, context)
+                arguments[name] = self._injected(definition, kind, context, run, action)
         return arguments
 
-    def _injected(self, definition: AgentDefinition, kind: type[Any], context: StepContext) -> Any:
+    def _injected(
+        self, definition: AgentDefinition, kind: type[Any], context: StepContext, run: Run, action: Action
+    ) -> Any:
         if kind is StepContext:
             return context
         if kind is Approvals:
             return Approvals(context, definition.engine.kinds)
+        if kind is Effects:
+            return self._effects.of(run, action)
         return self._provides[kind]
 
     def _failed(self, action: Action, error: BaseException, began: float, context: StepContext | None) -> Failed:
@@ -202,4 +209,4 @@ def _wait_ms(error: BaseException) -> int | None:
     """How long the other side asked to wait, None when it did not."""
     if isinstance(error, RetryAfter):
         return round(error.seconds * 1000)
-    return error.retry_after_ms if isinstance(error, ModelRateLimited) else None
+    return error.retry_after_ms if isinstance(error, ModelRateLimited | OperationFailed) else None

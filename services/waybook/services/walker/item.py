@@ -1,20 +1,32 @@
 """What waits for a run: an input of a decision, with the delivery that brought it."""
 
+import asyncio
+
 import msgspec
 
-from waybook.engine.inputs import Completed, Delivered, Input, Start
+from waybook.engine.inputs import Completed, Delivered, Input, Outcome, Start
+from waybook.engine.intents import Intend
 from waybook.engine.ports import Delivery
+from waybook.engine.run import Run
 from waybook.events.command import StartPayload
 
 EVENTS_BYTES = 2048
 
 
+class Told(msgspec.Struct, frozen=True):
+    """What was decided on an input, and the run as it is stored."""
+
+    outcome: Outcome
+    run: Run | None
+
+
 class Item(msgspec.Struct, frozen=True):
-    """An input waiting for a run, with the delivery that brought it."""
+    """An input waiting for a run, with the delivery that brought it, or with whoever waits to hear what came of it."""
 
     input: Input
     delivery: Delivery | None = None
     start: StartPayload | None = None
+    heard: asyncio.Future[Told] | None = None
 
     @property
     def command(self) -> str:
@@ -33,6 +45,8 @@ class Item(msgspec.Struct, frozen=True):
             return EVENTS_BYTES + sum(len(bytes(o.payload)) for o in self.input.outputs)
         if isinstance(self.input, Delivered) and isinstance(self.input.body, Start):
             return EVENTS_BYTES + len(bytes(self.input.body.output.payload))
+        if isinstance(self.input, Intend):
+            return EVENTS_BYTES + len(msgspec.json.encode(self.input.params))
         return EVENTS_BYTES
 
     def for_log(self) -> dict[str, object]:

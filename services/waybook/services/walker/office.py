@@ -8,6 +8,7 @@ from waybook.engine.ports import Delivery, PortError
 from waybook.services.walker.aggregates import Aggregates
 from waybook.services.walker.correspondence import Correspondence
 from waybook.services.walker.definitions import Definitions
+from waybook.services.walker.effects import EffectsDesk
 from waybook.services.walker.execution import Executor
 from waybook.services.walker.lifecycle import Lifecycle
 from waybook.services.walker.solitude import Solitude
@@ -21,6 +22,7 @@ class Office(Protocol):
 
     definitions: Definitions
     lifecycle: Lifecycle
+    effects: EffectsDesk
     executor: Executor
     correspondence: Correspondence
     solitude: Solitude

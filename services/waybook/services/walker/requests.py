@@ -1,11 +1,12 @@
 """From a delivery to a decision's input: the command, its payload, who may give it."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from waybook.agents.definition import AgentDefinition
 from waybook.engine.inputs import Body, Cancel, Continue, Decide, Delivered, Exec, Move, Output, Retry, Signal, Start
+from waybook.engine.intents import Settle
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, SignalPayload, StartPayload
 from waybook.events.errors import InvalidInput, TerminalError
@@ -65,6 +66,16 @@ class DecidePayload(msgspec.Struct, frozen=True):
     digest: str | None = None
 
 
+class SettlePayload(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Payload of the verb `settle`: whether an operation took effect. `by` and `intent` are believed from the relay only."""
+
+    operation: str
+    outcome: Literal["succeeded", "failed", "absent"]
+    by: Literal["call", "find"] = "find"
+    evidence: dict[str, Any] = {}
+    intent: str | None = None
+
+
 class ExecPayload(msgspec.Struct, frozen=True):
     """Payload of the verb `exec`."""
 
@@ -97,7 +108,7 @@ def check_issuer(subject: CommandSubject) -> None:
     """Timer and answer verbs come from the relay only, actors from the gateway and the command line only."""
     if subject.verb in ("timer", "exec", "answer") and subject.issuer != "relay":
         raise NotPermitted(f"the verb {subject.verb} is the relay's, not {subject.issuer}'s")
-    if subject.issuer == "relay" and subject.verb not in RELAY_VERBS | {"start", "retry", "cancel"}:
+    if subject.issuer == "relay" and subject.verb not in RELAY_VERBS | {"start", "retry", "cancel", "settle"}:
         raise NotPermitted(f"the relay may not give the verb {subject.verb}")
 
 
@@ -114,7 +125,7 @@ async def read_request(
             start = _start.decode(command.payload)
             body: Body = await _start_body(start, definition, objects)
         else:
-            body = _other_body(subject.verb, command.payload, definition)
+            body = _other_body(subject, command.payload, definition)
     except (*UNREADABLE, TerminalError) as error:
         raise InvalidInput(f"the payload of {subject.verb} cannot be used: {error}") from error
     person = subject.issuer in PEOPLE and subject.verb != "start"
@@ -147,7 +158,8 @@ def _output(definition: AgentDefinition, event: str, schema: int, body: msgspec.
     return Output(event, schema, body, value, ancestors=definition.registry.ancestors(event))
 
 
-def _other_body(verb: str, payload: msgspec.Raw, definition: AgentDefinition) -> Body:
+def _other_body(subject: CommandSubject, payload: msgspec.Raw, definition: AgentDefinition) -> Body:
+    verb = subject.verb
     raw: bytes | msgspec.Raw = payload if bytes(payload) != b"null" else b"{}"
     if verb == "signal":
         signal = _signal.decode(raw)
@@ -164,9 +176,17 @@ def _other_body(verb: str, payload: msgspec.Raw, definition: AgentDefinition) ->
         return Retry(msgspec.json.decode(raw, type=TimerPayload).timer)
     if verb == "cancel":
         return Cancel(msgspec.json.decode(raw, type=CancelPayload).reason)
+    if verb == "settle":
+        return _settle(msgspec.json.decode(raw, type=SettlePayload), by_person=subject.issuer in PEOPLE)
     if verb == "continue":
         return Continue()
     if verb == "exec":
         exec_ = msgspec.json.decode(raw, type=ExecPayload)
         return Exec(exec_.step, exec_.trigger)
     raise InvalidInput(f"there is no verb {verb!r}")
+
+
+def _settle(payload: SettlePayload, *, by_person: bool) -> Settle:
+    if by_person:
+        return Settle(payload.operation, payload.outcome, "person", payload.evidence)
+    return Settle(payload.operation, payload.outcome, payload.by, payload.evidence, payload.intent)

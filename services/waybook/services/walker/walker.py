@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from waybook.agents.definition import AgentDefinition
+from waybook.agents.effects import EffectAdapter
 from waybook.agents.errors import DefinitionError
 from waybook.engine.hooks import ClaimsLost, CommandsTaken, Hook, WalkerState, ignore
+from waybook.engine.operations import CLOCK_MARGIN_MS
 from waybook.engine.ports import (
     Clock,
     CommandQueue,
@@ -27,6 +29,7 @@ from waybook.services.walker.actor import RunActor
 from waybook.services.walker.aggregates import Aggregates
 from waybook.services.walker.correspondence import Correspondence
 from waybook.services.walker.definitions import Definitions
+from waybook.services.walker.effects import EffectsDesk, Put
 from waybook.services.walker.execution import OF_EACH_STEP, Executor
 from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Lifecycle
@@ -71,7 +74,8 @@ class WalkerOptions(msgspec.Struct, frozen=True):
     `lane_slots` each; commands come there only when another walker could not continue their run.
 
     `stop_s`: how long a graceful stop may take, bodies in threads included. `strict`: a run actor that breaks stops the
-    walker, instead of leaving its command to be redelivered.
+    walker, instead of leaving its command to be redelivered. `clock_margin_ms`: how far the clocks of two walkers may be
+    apart; so long after its last moment a side effect that is not there counts as absent.
     """
 
     name: str = "walker"
@@ -84,10 +88,13 @@ class WalkerOptions(msgspec.Struct, frozen=True):
     ctl_consumer: str = "ctl_any"
     lane_consumers: tuple[str, ...] = ()
     lane_slots: int = 16
+    clock_margin_ms: int = CLOCK_MARGIN_MS
 
 
 class Walker:
     """Walks the runs of `agents`. `provides` maps types that steps ask for to the objects they get, `hook` counts.
+
+    `effects` are the adapters of the side effects that steps may ask for, by name.
 
     `older` definitions of the same agents continue the runs that began under them and start none. Commands for runs
     of a definition that is not carried at all go to its lane (DESIGN 3).
@@ -104,6 +111,7 @@ class Walker:
         *,
         older: Iterable[AgentDefinition] = (),
         provides: Mapping[type, Any] | None = None,
+        effects: Mapping[str, EffectAdapter] | None = None,
         options: WalkerOptions | None = None,
         codec: Codec | None = None,
         hook: Hook = ignore,
@@ -114,7 +122,16 @@ class Walker:
         _check_provided(self.definitions, provides or {})
         self._hook = hook
         self.lifecycle = Lifecycle(ports.state, codec or Codec(), ports.clock, self._options.name, hook)
-        self.executor = Executor(provides or {}, ports.clock)
+        self.effects = EffectsDesk(
+            effects or {},
+            Put(self.submit, self.spawn),
+            commands=ports.commands,
+            notes=ports.notes,
+            objects=ports.objects,
+            clock=ports.clock,
+            margin_ms=self._options.clock_margin_ms,
+        )
+        self.executor = Executor(provides or {}, ports.clock, self.effects)
         self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock, hook)
         self.aggregates = Aggregates(self.lifecycle, self.spawn)
         people = PeopleDesk(self.aggregates, self.correspondence)

@@ -1,0 +1,307 @@
+"""Operations: external side effects, each with a key, an intent before the call and an outcome after it (DESIGN 4).
+
+The rules, all of them here:
+
+* A key holds neither attempt nor parameters, so whoever comes next meets what was intended before.
+* An intent is committed before the call. It is refused when its action is not under way any more, the run has ended,
+  the kill switch is on, its approval does not hold, or its step's time is over.
+* While nobody knows what came of an intent, nothing else is intended under its key: the old parameters are asked for.
+* Found ends an operation at any time. Absent counts only from a side that surely knows, asked when no call can take
+  effect any more: after the call's deadline, what the adapter needs to settle, and a margin between clocks.
+* Outcomes are facts: they are taken from anybody, also in ended runs. A second, different one is kept as disputed, and
+  from then on only a person moves the operation.
+"""
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+from waybook.engine import approvals
+from waybook.engine.dispatch import begin_or_offer, may_begin
+from waybook.engine.inputs import Accepted, Nothing, Outcome, Refused
+from waybook.engine.intents import Effect, Intend, Park, Settle
+from waybook.engine.recorder import Holder, Recorder
+from waybook.engine.run import Action, Operation, Run
+from waybook.events import engine as e
+
+FIRST_ASK_MS = 30_000
+LONGEST_ASK_MS = 3_600_000
+"""How long a reconcile job waits before it asks the other side again: as long as it has waited so far, within these."""
+
+CLOCK_MARGIN_MS = 5_000
+"""How far the clocks of two workers may be apart."""
+
+UNDO = "undo:"
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def canonical(params: Any) -> bytes:
+    """The canonical JSON of parameters. Raises TypeError for what JSON cannot hold."""
+    return _encode(msgspec.to_builtins(params, str_keys=True))
+
+
+def digest_of(name: str, params: bytes) -> str:
+    """The digest of an operation's canonical parameters."""
+    return hashlib.sha256(name.encode() + b"\0" + params).hexdigest()
+
+
+def operation_key(run: Run, action: Action, intend: Intend) -> str:
+    """The key of an operation within its run: by execution, name and ordinal, or by the author's own key."""
+    if intend.undoes is not None:
+        return UNDO + intend.undoes
+    if intend.key is None:
+        return f"{action.execution}/{intend.name}/{intend.ordinal}"
+    scope = f"{action.step}/{intend.name}/{intend.key}"
+    return f"{scope}/{run.generations.get(scope, 1)}"
+
+
+def is_open(operation: Operation) -> bool:
+    """Whether nobody knows yet what came of it, or two that know contradict each other."""
+    return operation.outcome in (None, "unknown") or bool(operation.disputed)
+
+
+def decide_effect(recorder: Recorder, one: Effect) -> Outcome:
+    """The outcome of an input about side effects."""
+    if isinstance(one, Intend):
+        return intend(recorder, one)
+    return park(recorder, one) if isinstance(one, Park) else settle(recorder, one)
+
+
+# --- intending
+
+
+def intend(recorder: Recorder, one: Intend) -> Outcome:
+    """Commits an intent, or says what is known of an earlier one.
+
+    Accepted: call now. `intended`: this very intent is stored already, call now. `settled`: the run holds the outcome.
+    `unresolved`: an earlier intent has to be reconciled first.
+    """
+    run = recorder.run
+    action = run.actions.get(one.action)
+    if run.ended:
+        return Refused("cancelled", f"the run has ended as {run.outcome}")
+    if action is None or action.status != "running":
+        status = action.status if action is not None else "unknown"
+        return Refused("lease_lost", f"action {one.action} is {status}: another attempt goes on, or none")
+    key = operation_key(run, action, one)
+    known = run.operations.get(key)
+    if known is not None:
+        if is_open(known):
+            mine = known.intent.action == one.action and known.outcome is None and not known.disputed
+            return Nothing("intended" if mine else "unresolved")
+        if known.outcome == "succeeded":
+            return Nothing("settled")
+    refused = _refusal(recorder, one, action, key, known)
+    if refused is not None:
+        return refused
+    if one.approval is not None:
+        for event in approvals.use(run, one.approval, key):
+            recorder.record(event)
+    recorder.record(
+        e.OperationIntended(
+            key=key,
+            name=one.name,
+            action=one.action,
+            digest=one.digest,
+            params=one.params,
+            deadline=recorder.now + one.call_ms,
+            approval=one.approval,
+            reservation=one.reservation,
+            generation=_generation(run, action, one),
+        )
+    )
+    return Accepted()
+
+
+def _generation(run: Run, action: Action, one: Intend) -> int:
+    return run.generations.get(f"{action.step}/{one.name}/{one.key}", 1) if one.key is not None else 1
+
+
+def _refusal(recorder: Recorder, one: Intend, action: Action, key: str, known: Operation | None) -> Refused | None:
+    policy = recorder.world.policy
+    if policy is not None and policy.kill_switch.on:
+        return Refused("kill_switch", "the kill switch is on: no side effect begins")
+    if recorder.now >= action.deadline:
+        return Refused("deadline", f"the time of step {action.step} is over")
+    if one.approval is None and known is not None and known.intent.approval is not None:
+        return Refused("approval_missing", f"{key} was intended under approval {known.intent.approval}; give one again")
+    if one.approval is None:
+        return None
+    at = one.received_at if one.received_at is not None else recorder.now
+    return approvals.check(
+        recorder.run, one.approval, operation=key, digest=one.digest, at=at, world=recorder.world
+    )
+
+
+# --- settling
+
+
+def settle(recorder: Recorder, one: Settle, holder: Holder | None = None, *, person: bool = False) -> Outcome:
+    """Takes an outcome. `holder`: the command that brought it, under which what waited for it goes on.
+
+    Accepted says with `wakes` that something waits for the operation and nobody took it up: a fact holds no command.
+    """
+    known = recorder.run.operations.get(one.key)
+    if known is None:
+        return Refused("unknown_operation", f"run {recorder.key} has no operation {one.key}")
+    if person:
+        refused = _refuse_person(recorder.run, one, known)
+        if refused is not None:
+            return refused
+    elif one.intent is not None and one.intent != known.intended_as:
+        # An earlier intent was replaced because it surely did nothing. It did something after all?
+        return _dispute(recorder, one, known) if one.outcome == "succeeded" else Nothing("settled")
+    elif known.outcome not in (None, "unknown") and one.outcome != known.outcome:
+        return _contradict(recorder, one, known)
+    before = len(recorder.events)
+    if one.outcome != known.outcome or person:
+        recorder.record(e.OperationSettled(key=one.key, outcome=one.outcome, by=one.by, evidence=one.evidence))
+    wakes = _go_on(recorder, one, holder) if not is_open(recorder.run.operations[one.key]) else False
+    if not one.ask_again:
+        _cancel_timers(recorder, one.key, "for_a_person")
+    if len(recorder.events) > before:
+        return Accepted(wakes=(one.key,) if wakes else ())
+    return Nothing("settled")
+
+
+def _refuse_person(run: Run, one: Settle, known: Operation) -> Refused | None:
+    if not is_open(known):
+        return Refused("already_settled", f"{one.key} is {known.outcome}, by {known.by}")
+    action = run.actions.get(known.intent.action)
+    if known.outcome is None and action is not None and action.status == "running":
+        return Refused("under_way", f"{one.key} is being called by {action.id}; wait for what comes of it")
+    return None
+
+
+def _contradict(recorder: Recorder, one: Settle, known: Operation) -> Outcome:
+    """`unknown` contradicts nothing, and `failed` and `absent` say the same: it did not happen."""
+    if one.outcome == "unknown" or "succeeded" not in (one.outcome, known.outcome):
+        return Nothing("settled")
+    return _dispute(recorder, one, known)
+
+
+def _dispute(recorder: Recorder, one: Settle, known: Operation) -> Outcome:
+    if one.outcome in known.disputed:
+        return Nothing("settled")
+    recorder.record(e.OperationDisputed(key=one.key, outcome=one.outcome, by=one.by, evidence=one.evidence))
+    return Accepted()
+
+
+def _go_on(recorder: Recorder, one: Settle, holder: Holder | None) -> bool:
+    """What waits for the operation goes on; whether it still waits, since nobody here may begin it."""
+    waiting = [action for action, about in recorder.run.waiting.items() if about == one.key]
+    if waiting and holder is None:
+        return True
+    _cancel_timers(recorder, one.key, "settled")
+    if holder is not None and may_begin(recorder.definition, recorder.run):
+        for action in waiting:
+            take_up(recorder, recorder.run.actions[action], holder)
+    return False
+
+
+def take_up(recorder: Recorder, action: Action, holder: Holder) -> None:
+    """Begins the next attempt of an execution that waited for an operation."""
+    step = recorder.definition.steps[action.step]
+    begin_or_offer(recorder, step, action.trigger, action.bindings, holder, branch=action.branch)
+
+
+def settled_waits(run: Run) -> list[Action]:
+    """Attempts that waited for an operation which is settled by now, and that nobody took up."""
+    return [
+        run.actions[a]
+        for a, about in run.waiting.items()
+        if about in run.operations and not is_open(run.operations[about])
+    ]
+
+
+def _cancel_timers(recorder: Recorder, key: str, reason: str) -> None:
+    for timer in [t for t, armed in recorder.run.timers.items() if armed.about == key]:
+        recorder.record(e.TimerCancelled(timer=timer, reason=reason))
+
+
+# --- waiting
+
+
+def park(recorder: Recorder, one: Park) -> Outcome:
+    """Ends an attempt that waits for an operation; its execution goes on when that is settled."""
+    action = recorder.run.actions.get(one.action)
+    if action is None or action.status != "running":
+        return Refused("lease_lost", f"action {one.action} is not under way")
+    known = recorder.run.operations.get(one.key)
+    if known is None or not is_open(known):
+        return Nothing("settled")
+    if known.outcome is None:
+        recorder.record(e.OperationSettled(key=one.key, outcome="unknown", by="find", evidence=one.evidence))
+    if one.until is not None and not any(t.about == one.key for t in recorder.run.timers.values()):
+        recorder.record(e.TimerArmed(timer_class="wait", due=one.until, about=one.key))
+    recorder.record(e.ActionReleased(action=one.action, reason="wait", until=one.until, about=one.key))
+    return Accepted()
+
+
+def is_reconcile(run: Run, timer: str) -> bool:
+    """Whether a pending timer says when to ask what came of an operation."""
+    armed = run.timers.get(timer)
+    return armed is not None and armed.about in run.operations
+
+
+def ask(recorder: Recorder, timer: str, holder: Holder) -> Outcome:
+    """A reconcile timer fired. Accepted says with `asks` which operation to look for; the next timer is armed already."""
+    key = recorder.run.timers[timer].about
+    recorder.record(e.TimerFired(timer=timer))
+    known = recorder.run.operations[key]
+    if not is_open(known):
+        _go_on(recorder, Settle(key, known.outcome or "unknown", "find"), holder)
+        return Accepted()
+    waited = recorder.now - known.intent.deadline
+    due = recorder.now + min(max(waited, FIRST_ASK_MS), LONGEST_ASK_MS)
+    recorder.record(e.TimerArmed(timer_class="wait", due=due, about=key))
+    return Accepted(asks=(key,))
+
+
+def leave_to_reconcile(recorder: Recorder) -> None:
+    """The run ends: what is still open of its operations is unknown from now on, and asked for by timers of its own."""
+    for key, known in list(recorder.run.operations.items()):
+        if not is_open(known):
+            continue
+        if known.outcome is None:
+            evidence = {"reason": "the run ended before its outcome came"}
+            recorder.record(e.OperationSettled(key=key, outcome="unknown", by="call", evidence=evidence))
+        due = max(recorder.now, known.intent.deadline + CLOCK_MARGIN_MS)
+        recorder.record(e.TimerArmed(timer_class="wait", due=due, about=key))
+
+
+# --- what an answer of the other side means
+
+Found = Literal["found", "absent", "unsure"]
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Nothing is settled yet; ask again at `until` (ms UTC), None: only a person can say."""
+
+    until: int | None
+
+
+def verdict(
+    found: Found,
+    *,
+    authoritative: bool,
+    asked_at: int,
+    deadline: int,
+    settle_ms: int,
+    margin_ms: int = CLOCK_MARGIN_MS,
+    again: bool = True,
+) -> Literal["succeeded", "absent"] | Wait:
+    """What an answer of `find` means, asked at `asked_at` for an intent with that `deadline` (all ms UTC).
+
+    Absent counts when the other side surely knows and was asked after the last moment at which a call could take effect.
+    """
+    if found == "found":
+        return "succeeded"
+    certain_at = deadline + settle_ms + margin_ms
+    if found == "absent" and authoritative:
+        return "absent" if asked_at >= certain_at else Wait(certain_at)
+    if asked_at < certain_at:
+        return Wait(certain_at)
+    return Wait(asked_at + FIRST_ASK_MS if again else None)
