@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from waybook.agents.agent import Agent
+from waybook.agents.effects import Effects
 from waybook.agents.errors import DefinitionError, UndeclaredOutput
 from waybook.agents.signature import Signature, read_signature
 from waybook.agents.step import MARK, StepOptions
@@ -95,6 +96,8 @@ def _bodies(agent: type[Agent]) -> list[StepBody]:
         if options is not None:
             signature = read_signature(function, f"{agent.__name__}.{name}")
             is_async = inspect.iscoroutinefunction(function)
+            if Effects in signature.injected.values() and not is_async:
+                raise DefinitionError(f"{agent.__name__}.{name}: side effects are awaited; make the step `async def`")
             found.append(StepBody(name, function, signature, options, is_async))
     found.sort(key=lambda body: body.function.__code__.co_firstlineno)
     return found

@@ -147,7 +147,7 @@ def settle(recorder: Recorder, one: Settle, holder: Holder | None = None, *, per
     if known is None:
         return Refused("unknown_operation", f"run {recorder.key} has no operation {one.key}")
     if person:
-        refused = _refuse_person(recorder.run, one, known)
+        refused = _refuse_person(recorder, one, known)
         if refused is not None:
             return refused
     elif one.intent is not None and one.intent != known.intended_as:
@@ -166,12 +166,13 @@ def settle(recorder: Recorder, one: Settle, holder: Holder | None = None, *, per
     return Nothing("settled")
 
 
-def _refuse_person(run: Run, one: Settle, known: Operation) -> Refused | None:
+def _refuse_person(recorder: Recorder, one: Settle, known: Operation) -> Refused | None:
+    """A person knows what arrived, but not what a worker that fell silent may still send."""
     if not is_open(known):
         return Refused("already_settled", f"{one.key} is {known.outcome}, by {known.by}")
-    action = run.actions.get(known.intent.action)
-    if known.outcome is None and action is not None and action.status == "running":
-        return Refused("under_way", f"{one.key} is being called by {action.id}; wait for what comes of it")
+    over = known.intent.deadline + CLOCK_MARGIN_MS
+    if one.outcome != "succeeded" and known.by != "call" and recorder.now < over:
+        return Refused("under_way", f"a call for {one.key} may be under way until {over}; say so after that")
     return None
 
 
@@ -267,7 +268,7 @@ def leave_to_reconcile(recorder: Recorder) -> None:
             continue
         if known.outcome is None:
             evidence = {"reason": "the run ended before its outcome came"}
-            recorder.record(e.OperationSettled(key=key, outcome="unknown", by="call", evidence=evidence))
+            recorder.record(e.OperationSettled(key=key, outcome="unknown", by="find", evidence=evidence))
         due = max(recorder.now, known.intent.deadline + CLOCK_MARGIN_MS)
         recorder.record(e.TimerArmed(timer_class="wait", due=due, about=key))
 
@@ -278,7 +279,7 @@ Found = Literal["found", "absent", "unsure"]
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Nothing is settled yet; ask again at `until` (ms UTC), None: only a person can say."""
+    """Nothing is settled yet; ask again at `until` (ms UTC), None: nobody can be asked, so a person has to say."""
 
     until: int | None
 
@@ -299,9 +300,9 @@ def verdict(
     """
     if found == "found":
         return "succeeded"
+    if not again:
+        return Wait(None)
     certain_at = deadline + settle_ms + margin_ms
     if found == "absent" and authoritative:
         return "absent" if asked_at >= certain_at else Wait(certain_at)
-    if asked_at < certain_at:
-        return Wait(certain_at)
-    return Wait(asked_at + FIRST_ASK_MS if again else None)
+    return Wait(certain_at if asked_at < certain_at else asked_at + FIRST_ASK_MS)

@@ -1,7 +1,7 @@
 """Walkers on ports in memory: one queue, one log, one clock that is moved by hand."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from waybook.adapters.memory.objects import MemoryObjects
 from waybook.adapters.memory.state_log import MemoryStateLog
 from waybook.agents import Agent, Event, StartEvent, StopEvent, step
 from waybook.agents.definition import define
+from waybook.agents.effects import EffectAdapter
 from waybook.engine.fold import fold_all
 from waybook.engine.hooks import Details
 from waybook.engine.ports import CTL_ANY, NEW_ANY
@@ -22,7 +23,7 @@ from waybook.events.codec import Codec
 from waybook.events.command import Answer, Command, StartPayload
 from waybook.events.engine import EngineEvent
 from waybook.events.headers import REPLY
-from waybook.events.subjects import RunKey, command_subject, state_subject
+from waybook.events.subjects import Issuer, RunKey, command_subject, state_subject
 from waybook.services.walker.definitions import lanes
 from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
 
@@ -88,7 +89,13 @@ class Process:
     """A walker with its own gates and heartbeat, as in a process of its own."""
 
     def __init__(
-        self, office: "Office", name: str, agent: type[Agent], older: Sequence[type[Agent]], options: dict[str, Any]
+        self,
+        office: "Office",
+        name: str,
+        agent: type[Agent],
+        older: Sequence[type[Agent]],
+        options: dict[str, Any],
+        effects: Mapping[str, EffectAdapter],
     ) -> None:
         self.gates = Gates()
         self.alive = True
@@ -108,7 +115,13 @@ class Process:
         chosen = WalkerOptions(**{"name": name, "pull_s": 0.02, "strict": True, "lane_consumers": names, **options})
         self.told: list[Details] = []
         self.walker = Walker(
-            [current], ports, older=past, provides={Gates: self.gates}, options=chosen, hook=self.told.append
+            [current],
+            ports,
+            older=past,
+            provides={Gates: self.gates},
+            effects=effects,
+            options=chosen,
+            hook=self.told.append,
         )
         self._running: asyncio.Task[None] | None = None
 
@@ -145,10 +158,16 @@ class Office:
         self.processes: list[Process] = []
 
     async def process(
-        self, name: str, agent: type[Agent] = Gated, *, older: Sequence[type[Agent]] = (), **options: Any
+        self,
+        name: str,
+        agent: type[Agent] = Gated,
+        *,
+        older: Sequence[type[Agent]] = (),
+        effects: Mapping[str, EffectAdapter] = {},
+        **options: Any,
     ) -> Process:
         """A walker of `agent`, whose token is that of KEY; `options` as in WalkerOptions."""
-        process = Process(self, name, agent, older, options)
+        process = Process(self, name, agent, older, options, effects)
         await self.commands.ensure_consumers([CTL_ANY, NEW_ANY, *process.lanes])
         self.processes.append(process)
         process.begin()
@@ -157,7 +176,9 @@ class Office:
     async def start(self, id: str = "k1", key: RunKey = KEY) -> None:
         await self.give("start", StartPayload(event="Go", body=msgspec.Raw(b"{}")), id=id, key=key)
 
-    async def give(self, verb: str, payload: object = None, *, id: str, key: RunKey = KEY) -> None:
+    async def give(
+        self, verb: str, payload: object = None, *, id: str, key: RunKey = KEY, issuer: Issuer = "cli"
+    ) -> None:
         """Publishes a command, with an inbox for its answer that is named after it."""
         command = Command(
             id=id,
@@ -166,7 +187,7 @@ class Office:
             actor="p",
             payload=msgspec.Raw(msgspec.json.encode(payload)),
         )
-        subject = command_subject(key, verb, issuer="cli")
+        subject = command_subject(key, verb, issuer=issuer)
         headers = {REPLY: f"_INBOX.{id}"}
         await self.commands.publish(subject, msgspec.json.encode(command), command=id, headers=headers)
 
