@@ -141,9 +141,7 @@ class RunActor:
         delivery = self.holds.get(action.command) if action is not None else None
         if delivery is None:
             return item
-        return msgspec.structs.replace(
-            item, input=msgspec.structs.replace(intend, received_at=delivery.received_at)
-        )
+        return msgspec.structs.replace(item, input=msgspec.structs.replace(intend, received_at=delivery.received_at))
 
     # --- deciding
 
