@@ -20,7 +20,6 @@ from waybook.engine.inputs import (
     Released,
     World,
 )
-from waybook.engine.intents import Intend
 from waybook.engine.lease import (
     PATIENCE_MS,
     Ack,
@@ -45,7 +44,8 @@ from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
 from waybook.services.walker.bodies import Bodies
 from waybook.services.walker.effects import RunLost
-from waybook.services.walker.item import Item, Told
+from waybook.services.walker.hearing import received, tell, tell_error
+from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Committed
 from waybook.services.walker.mailbox import Mailbox
 from waybook.services.walker.office import Office
@@ -131,17 +131,7 @@ class RunActor:
         if isinstance(item.input, Delivered) and item.delivery is not None and item.input.command.id in self.holds:
             held = self.holds[item.input.command.id].claim
             return msgspec.structs.replace(item, input=msgspec.structs.replace(item.input, held=held))
-        if item.heard is not None and isinstance(item.input, Intend):
-            return self._received(item, item.input)
-        return item
-
-    def _received(self, item: Item, intend: Intend) -> Item:
-        """An approval has to hold when the command came under which a side effect is made."""
-        action = self._run.actions.get(intend.action) if self._run is not None else None
-        delivery = self.holds.get(action.command) if action is not None else None
-        if delivery is None:
-            return item
-        return msgspec.structs.replace(item, input=msgspec.structs.replace(intend, received_at=delivery.received_at))
+        return item if item.heard is None else received(item, self._run, self.holds)
 
     # --- deciding
 
@@ -232,7 +222,7 @@ class RunActor:
             failure = Failure(type(error).__name__, str(error), retryable=False)
             await self._decide([Item(Failed(one.action, failure, one.duration_ms, model=one.model, usage=one.usage))])
         elif batch[0].heard is not None:
-            _tell_error(batch[0], error)
+            tell_error(batch[0], error)
         elif delivery is not None:
             await self._insist(partial(self._office.correspondence.reject, delivery, InvalidInput(str(error))))
             await self._office.finish(delivery)
@@ -257,8 +247,7 @@ class RunActor:
             if item.delivery is not None:
                 await self._insist(partial(self._settle, item, item.delivery, outcome))
             elif item.heard is not None:
-                if not item.heard.done():
-                    item.heard.set_result(Told(outcome, committed.run))
+                tell(item, outcome, committed.run)
             elif isinstance(outcome, Refused):
                 await self._office.correspondence.late(self.key, outcome)
         await self._settle_holds()
@@ -450,7 +439,7 @@ class RunActor:
         self._bodies.clear()
         items = (*batch, *self._waiting.empty(), *self._cancel_timers())
         for item in items:
-            _tell_error(item, RunLost())
+            tell_error(item, RunLost())
         for delivery in (*(i.delivery for i in items if i.delivery is not None), *self.holds.values()):
             self._office.forget(delivery)
         self.holds.clear()
@@ -503,8 +492,3 @@ class RunActor:
                 await self._office.hand_back(delivery)
             else:
                 self._office.forget(delivery)
-
-
-def _tell_error(item: Item, error: Exception) -> None:
-    if item.heard is not None and not item.heard.done():
-        item.heard.set_exception(error)
