@@ -69,14 +69,51 @@ class ActionRow(msgspec.Struct, gc=False):
         self.retry_count = retry_count
 
 
+class ApprovalEnd(msgspec.Struct, gc=False):
+    """The columns of `approvals` that change after it was asked for; None: as they were. Times in ms, UTC."""
+
+    status: str = "pending"
+    decided_by: str | None = None
+    decided_at: int | None = None
+    reason: str | None = None
+    operation: str | None = None
+    revoked: str | None = None
+    revoked_at: int | None = None
+
+
+class ApprovalRow(ApprovalEnd, kw_only=True, gc=False):
+    """A whole row of `approvals`, asked for by a commit of the batch."""
+
+    action: str
+    resource: str
+    scope: str
+    digest: str
+    requester: str
+    deciders: str
+    expires: int | None
+    policy: int
+    summary: str | None
+    requested_at: int
+    sequence: int
+
+
+NO_ROWS: dict[str, ApprovalRow] = {}
+NO_ENDS: dict[str, ApprovalEnd] = {}
+"""Shared by all changes without approvals; never filled."""
+
+
 class RunChange:
     """Changes of one run in one batch. `commit` and `index` say where the handler stands.
 
     `started` is set when the run's first commit is in the batch: then its row is new. `fields` are merged into the
-    row's. `actions` are rows begun here, `ends` ends of rows begun before, `dropped` pending rows that go.
+    row's. `actions` are rows begun here, `ends` ends of rows begun before, `dropped` pending rows that go. `approvals`
+    are rows asked for here, `approval_ends` what became of earlier ones.
     """
 
-    __slots__ = ("actions", "commit", "dropped", "ends", "fields", "index", "key", "progress", "sequence", "started")
+    __slots__ = (
+        "actions", "approval_ends", "approvals", "commit", "dropped", "ends", "fields", "index", "key", "progress",
+        "sequence", "started",
+    )  # fmt: skip
 
     def __init__(self, key: RunKey, progress: Progress) -> None:
         self.key = key
@@ -89,6 +126,8 @@ class RunChange:
         self.actions: dict[str, ActionRow] = {}
         self.ends: dict[str, ActionEnd] = {}
         self.dropped: dict[str, None] = {}
+        self.approvals = NO_ROWS
+        self.approval_ends = NO_ENDS
 
     @property
     def event_name(self) -> str:
@@ -110,6 +149,17 @@ class RunChange:
         if self.actions.pop(action, None) is None:
             self.dropped[action] = None
         self.ends.pop(action, None)
+
+    def ask_approval(self, approval: str, row: ApprovalRow) -> None:
+        self.approvals = {**self.approvals, approval: row}
+
+    def end_approval(self, approval: str, **columns: Any) -> None:
+        end = self.approvals.get(approval) or self.approval_ends.get(approval)
+        if end is None:
+            end = ApprovalEnd()
+            self.approval_ends = {**self.approval_ends, approval: end}
+        for name, value in columns.items():
+            setattr(end, name, value)
 
 
 Handler = Callable[[RunChange, Any], None]

@@ -74,7 +74,8 @@ async def _add(connection: Connection, front: str, state: str) -> Generation:
 async def show(connection: Connection, front: str, generation: Generation) -> None:
     """Puts the views in front of a generation. To be called within a transaction."""
     await connection.execute(placed(_VIEWS["drop_views"], front=front))
-    for name in ("create_messages_view", "create_actions_view", "create_checkpoint_view"):
+    views = ("create_messages_view", "create_actions_view", "create_approvals_view", "create_checkpoint_view")
+    for name in views:
         await connection.execute(placed(_VIEWS[name], front=front, tables=generation.schema))
 
 

@@ -38,6 +38,22 @@ WHERE run = $1
     AND ($3::text IS NULL OR tenant = $3)
 ORDER BY sequence, length(action), action;
 
+-- name: approvals
+-- Approvals, the longest waiting first; those whose time has passed at $5 are not pending any more.
+SELECT
+    run, approval, tenant, agent, shown AS status, action, resource, scope, summary, digest, requester, deciders, expires,
+    policy, requested_at, decided_by, decided_at, reason, operation, revoked, revoked_at
+FROM (
+    SELECT *, CASE WHEN status = 'pending' AND expires <= $5 THEN 'expired' ELSE status END AS shown
+    FROM {front}.approvals
+) AS a
+WHERE ($1::text IS NULL OR tenant = $1)
+    AND ($2::text IS NULL OR agent = $2)
+    AND ($3::text IS NULL OR run = $3)
+    AND ($4::text IS NULL OR shown = $4)
+ORDER BY requested_at, run, sequence, length(approval), approval
+LIMIT $6;
+
 -- name: position
 -- How far a stream has been applied; null when it never was.
 SELECT sequence FROM {front}.checkpoint WHERE stream = $1;

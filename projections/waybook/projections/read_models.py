@@ -85,6 +85,19 @@ class ReadModels:
         """The attempts of a run, in the order in which they came up."""
         return await self._rows("actions", run, agent, tenant)
 
+    async def approvals(
+        self,
+        *,
+        now: int,
+        status: str | None = "pending",
+        tenant: str | None = None,
+        agent: str | None = None,
+        run: str | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Approvals, the longest waiting first. `status` None: all. Who could decide until before `now` (ms, UTC): expired."""
+        return await self._rows("approvals", tenant, agent, run, status, now, limit)
+
     async def earlier_in_thread(
         self, *, tenant: str, agent: str, sender: str, thread: str, run: str, limit: int
     ) -> list[dict[str, Any]]:

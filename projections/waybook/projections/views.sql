@@ -1,6 +1,6 @@
 -- name: drop_views
 -- The views in front of the live generation; dropped and made anew in the transaction that swaps generations.
-DROP VIEW IF EXISTS {front}.inbound_messages, {front}.agent_actions, {front}.checkpoint;
+DROP VIEW IF EXISTS {front}.inbound_messages, {front}.agent_actions, {front}.approvals, {front}.checkpoint;
 
 -- name: create_messages_view
 -- Companion fields that the documents name get a column each; all of them stay in `fields`.
@@ -43,6 +43,14 @@ SELECT
     run, action, tenant, agent, step, status, attempt, retry_count, exhausted, duration_ms, model_used, token_usage,
     error_type, error_message, started_at, ended_at, trigger, walk, branch, deadline, output, sequence
 FROM {tables}.agent_actions;
+
+-- name: create_approvals_view
+-- Approvals, as they stand in the live generation.
+CREATE VIEW {front}.approvals AS
+SELECT
+    run, approval, tenant, agent, status, action, resource, scope, summary, digest, requester, deciders, expires, policy,
+    requested_at, decided_by, decided_at, reason, operation, revoked, revoked_at, sequence
+FROM {tables}.approvals;
 
 -- name: create_checkpoint_view
 -- How far the live generation is.

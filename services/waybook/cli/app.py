@@ -2,8 +2,9 @@
 
 import typer
 
-from waybook.cli import look, run
+from waybook.cli import decide, look, run, steer
 from waybook.cli.events import events_app
+from waybook.cli.owner import grants_app, kill_switch_app, policy_app
 from waybook.cli.projections import projections_app
 from waybook.cli.serve import serve_app
 from waybook.cli.streams import streams_app
@@ -23,6 +24,15 @@ app.command("messages")(look.messages)
 app.command("show")(look.show)
 app.command("actions")(look.actions)
 app.command("why")(look.why)
+app.command("approvals")(decide.approvals)
+app.command("approve")(decide.approve)
+app.command("reject")(decide.reject)
+app.command("revoke")(decide.revoke)
+app.command("signal")(steer.signal)
+app.command("cancel")(steer.cancel)
+app.add_typer(kill_switch_app, name="kill-switch")
+app.add_typer(policy_app, name="policy")
+app.add_typer(grants_app, name="grants")
 app.add_typer(events_app, name="events")
 app.add_typer(projections_app, name="projections")
 app.add_typer(serve_app, name="serve")

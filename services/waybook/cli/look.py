@@ -10,13 +10,13 @@ import typer
 from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.output import out, print_json, print_table, when
 from waybook.cli.running import run_async
+from waybook.cli.runs import find_run
 from waybook.engine.hold import why as explain
 from waybook.engine.ports import lane_consumer
 from waybook.events.codec import Codec
-from waybook.events.errors import InvalidInput, TerminalError
-from waybook.events.subjects import RunKey
+from waybook.events.errors import TerminalError
 from waybook.projections.errors import NoReadModels
-from waybook.services.bootstrap.installation import Installation, looked_at
+from waybook.services.bootstrap.installation import looked_at
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.reading.dead import last_given_up
@@ -25,10 +25,6 @@ from waybook.services.reading.models import caught_up
 
 Status = Annotated[str | None, typer.Option("--status", help="Only messages in this state.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many, the newest.")]
-
-
-class AmbiguousRun(InvalidInput):
-    """Several runs begin with these characters."""
 
 
 def messages(status: Status = None, limit: Limit = None, data_dir: DataDir = None, as_json: Json = False) -> None:
@@ -78,7 +74,7 @@ def actions(run: RunId, data_dir: DataDir = None, as_json: Json = False) -> None
 
 async def _actions(settings: Settings, run: str, data_dir: Path | None) -> list[dict[str, Any]]:
     async with looked_at(settings, "actions", data_dir) as installation:
-        key = await _find(installation, run, "inbox")
+        key = await find_run(installation, run, "inbox")
         async with caught_up(installation) as models:
             return await models.actions(key.run, agent=key.agent, tenant=key.tenant)
 
@@ -95,7 +91,7 @@ def show(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: 
 
 async def _show(settings: Settings, run: str, agent: str, data_dir: Path | None) -> list[Any]:
     async with looked_at(settings, "show", data_dir) as installation:
-        key = await _find(installation, run, agent)
+        key = await find_run(installation, run, agent)
         return (await read_history(installation.wiring.state, Codec(), key))[1]
 
 
@@ -118,11 +114,13 @@ def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: J
     out.print(f"next   {answer['next_move']}", markup=False)
     if answer["error"]:
         out.print(f"error  {answer['error']}", markup=False)
+    for one in answer["approvals"]:
+        out.print(f"asks   waybook approve {answer['run']}/{one['approval']} | reject ...", markup=False)
 
 
 async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) -> dict[str, Any]:
     async with looked_at(settings, "why", data_dir) as installation:
-        key = await _find(installation, run, agent)
+        key = await find_run(installation, run, agent)
         wiring = installation.wiring
         dead = await last_given_up(wiring.notes, key)
         try:
@@ -138,19 +136,3 @@ async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) 
         elsewhere = not own and await wiring.commands.is_taken(lane_consumer(folded.definition).name)
         answer = msgspec.to_builtins(explain(definition.engine, folded, elsewhere=elsewhere, dead=dead))
         return {"run": key.run, "definition": folded.definition, **answer}
-
-
-async def _find(installation: Installation, run: str, agent: str) -> RunKey:
-    """The run with this id, or the only one whose id begins with it."""
-    exact = RunKey(installation.settings.tenant, agent, run)
-    if len(run) >= 26:
-        return exact
-    found: list[str] = []
-    async with caught_up(installation) as models:
-        with suppress(NoReadModels):  # nothing was ever walked here
-            found = await models.beginning_with(run, agent=agent, tenant=installation.settings.tenant)
-    if not found:
-        raise UnknownRun(f"there is no run {run} of agent {agent}; `waybook messages` lists the runs")
-    if len(found) > 1 and run not in found:
-        raise AmbiguousRun(f"several runs begin with {run}: {', '.join(found[:5])}; write more of the id")
-    return RunKey(installation.settings.tenant, agent, run if run in found else found[0])

@@ -16,7 +16,7 @@ out = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-WHOLE = frozenset({"run", "action", "status", "step", "type", "seq", "event"})
+WHOLE = frozenset({"run", "action", "status", "step", "type", "seq", "event", "approval"})
 """Columns that are copied from the table into the next command, so they are never broken."""
 
 

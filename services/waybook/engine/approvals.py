@@ -16,6 +16,7 @@ from waybook.engine.errors import RowFailed
 from waybook.engine.inputs import Decide, Delivered, Output, Refused, World
 from waybook.engine.recorder import Recorder
 from waybook.engine.run import Approval, Run
+from waybook.engine.times import iso
 from waybook.events import engine as e
 
 ABOUT = "approval:"
@@ -229,7 +230,7 @@ def _refusal(approval: Approval, name: str, delivered: Delivered, body: Decide, 
     decided = approval.decided
     if decided is not None and not (body.decision == "revoked" and decided.decision == "approved"):
         return Refused(
-            "already_decided", f"approval {name} was {decided.decision} by {decided.by} at {decided.received_at}"
+            "already_decided", f"approval {name} was {decided.decision} by {decided.by} at {iso(decided.received_at)}"
         )
     if request.expires is not None and delivered.received_at >= request.expires:
         return _late(name, request, delivered.received_at)
@@ -239,7 +240,8 @@ def _refusal(approval: Approval, name: str, delivered: Delivered, body: Decide, 
 
 
 def _late(name: str, request: e.ApprovalRequested, at: int) -> Refused:
-    return Refused(EXPIRED, f"approval {name} could be decided until {request.expires}; the decision came at {at}")
+    until = iso(request.expires) if request.expires is not None else "the deadline"
+    return Refused(EXPIRED, f"approval {name} could be decided until {until}; the decision came at {iso(at)}")
 
 
 def _foreign(request: e.ApprovalRequested, person: str, grants: Grants) -> Refused | None:
@@ -329,7 +331,7 @@ def check(run: Run, approval: str, *, operation: str, digest: str, at: int, worl
     if found.used_by == operation:
         return None
     if request.expires is not None and at >= request.expires:
-        return Refused(EXPIRED, f"approval {approval} could be used until {request.expires}")
+        return Refused(EXPIRED, f"approval {approval} could be used until {iso(request.expires)}")
     if world.policy is None or world.grants is None:
         return Refused("unread", "policy and grants were not read")
     if world.policy.version != decided.policy:

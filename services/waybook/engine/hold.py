@@ -1,6 +1,5 @@
 """Why a run is not moving, and its next move: the engine's dimension beside the lifecycle state (DESIGN 1, 2.9)."""
 
-from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -9,6 +8,7 @@ from waybook.engine.approvals import open_approvals
 from waybook.engine.definition import FAILED, Definition
 from waybook.engine.dispatch import limit_reached, missing_inputs
 from waybook.engine.run import Action, Run
+from waybook.engine.times import iso
 from waybook.events.engine import ApprovalRequested
 
 HoldKind = Literal["none", "waiting", "retry", "reconciling", "dead command", "no worker"]
@@ -69,13 +69,8 @@ def hold(definition: Definition, run: Run, *, elsewhere: bool = False, dead: Dea
 def _who(name: str, request: ApprovalRequested) -> str:
     """Who has to decide, and until when."""
     people = " or ".join(request.deciders) or f"whoever holds the grant decide:{request.action}"
-    until = f" until {_iso(request.expires)}" if request.expires is not None else ""
+    until = f" until {iso(request.expires)}" if request.expires is not None else ""
     return f"{people} decides on approval {name}{until}"
-
-
-def _iso(ms: int) -> str:
-    """A time in ms since the epoch, UTC, as people read it."""
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _reconciling(run: Run) -> Hold | None:

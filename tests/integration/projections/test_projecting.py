@@ -25,6 +25,7 @@ from waybook.projections.read_models import ReadModels
 from waybook.projections.session import connect_writer
 from waybook.projections.status import status
 from waybook.projections.tables import Tables
+from waybook.projections.verify import verify
 
 JSON_COLUMNS = frozenset({"flags", "parent", "output", "token_usage", "fields"})
 
@@ -81,6 +82,34 @@ async def test_questions_to_the_read_models(installation: Installation) -> None:
         (row,) = await models.message(run, agent="inbox", tenant="default")
         assert row["fields"].keys() == {"field_1", "field_3", "field_5"}
         assert await models.message("nobody") == []
+
+
+async def test_approvals_are_listed_with_what_became_of_them(installation: Installation) -> None:
+    """A decision, a use and a revocation that come in later batches change the row; what is late is not pending."""
+    asked = e.ApprovalRequested(
+        action="send", resource="mailto:a", scope="", digest="d", requester="state:ready", deciders=("ann",), expires=5_000,
+        policy=0, summary="reply\x00",
+    )  # fmt: skip
+    decided = e.ApprovalDecided(
+        approval="1.2", decision="approved", by="ann", received_at=4_000, policy=1, grants=0, reason="fine"
+    )
+    await installation.project_until(await installation.append([(h.key(), h.commit(1, *h.started(), asked, asked))]))
+    async with ReadModels.open(installation.database_url) as models:
+        waiting = await models.approvals(now=4_999)
+        assert [(r["approval"], r["status"], r["deciders"]) for r in waiting] == [
+            ("1.2", "pending", ["ann"]), ("1.3", "pending", ["ann"]),
+        ]  # fmt: skip
+        assert waiting[0]["summary"] == "reply\ufffd"
+        assert await models.approvals(now=5_000) == []
+        assert len(await models.approvals(now=5_000, status="expired")) == 2
+    later = [h.commit(2, decided), h.commit(3, e.ApprovalUsed(approval="1.2", operation="op"))]
+    later.append(h.commit(4, e.ApprovalRevoked(approval="1.3", reason="edited")))
+    await installation.project_until(await installation.append((h.key(), c) for c in later))
+    async with ReadModels.open(installation.database_url) as models:
+        used, revoked = await models.approvals(now=0, status=None, run=h.key().run)
+    assert (used["status"], used["decided_by"], used["reason"], used["operation"]) == ("used", "ann", "fine", "op")
+    assert (revoked["status"], revoked["revoked"]) == ("revoked", "edited")
+    assert (await verify(installation.connection, installation.database_url)).differing == 0
 
 
 async def test_state_wider_than_one_run_has_no_rows_and_is_passed_over(installation: Installation) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from waybook.events.subjects import RunKey
-from waybook.projections import agent_actions, inbound_messages
+from waybook.projections import agent_actions, approvals, inbound_messages
 from waybook.projections.batch import fold_batch, runs_of
-from waybook.projections.changes import ActionEnd, ActionRow, MessageRow
+from waybook.projections.changes import ActionEnd, ActionRow, ApprovalEnd, ApprovalRow, MessageRow
 from waybook.projections.progress import Entry, Progress, from_bytes
 
 MOVING = (
@@ -25,6 +25,7 @@ class MemoryTables:
     def __init__(self) -> None:
         self.messages: dict[tuple[str, ...], Row] = {}
         self.actions: dict[tuple[str, ...], Row] = {}
+        self.approvals: dict[tuple[str, ...], Row] = {}
 
     def apply(self, entries: Iterable[Entry]) -> None:
         entries = list(entries)
@@ -46,6 +47,11 @@ class MemoryTables:
             if end["retry_count"] is None:
                 del end["retry_count"]
             self.actions[row[:4]].update(end)
+        for row in approvals.inserts(changes):
+            self.approvals[row[:4]] = dict(zip(ApprovalRow.__struct_fields__, row[4:], strict=True))
+        for row in approvals.patches(changes):
+            new = zip(ApprovalEnd.__struct_fields__, row[4:], strict=True)
+            self.approvals[row[:4]].update({name: value for name, value in new if value is not None})
 
     def _known(self, keys: list[RunKey]) -> dict[RunKey, Progress]:
         rows = {key: self.messages.get((key.tenant, key.agent, key.run)) for key in keys}
@@ -56,3 +62,6 @@ class MemoryTables:
 
     def actions_of(self, key: RunKey) -> dict[str, Row]:
         return {k[3]: row for k, row in self.actions.items() if k[:3] == (key.tenant, key.agent, key.run)}
+
+    def approvals_of(self, key: RunKey) -> dict[str, Row]:
+        return {k[3]: row for k, row in self.approvals.items() if k[:3] == (key.tenant, key.agent, key.run)}

@@ -34,6 +34,7 @@ class RandomRun:
         self.timers: list[str] = []
         self.failures: dict[str, int] = {}
         self.approvals: list[str] = []
+        self.decided: list[str] = []
         self.operations: list[str] = []
 
     def next_commit(self) -> Commit:
@@ -156,7 +157,15 @@ class RandomRun:
         self.approvals.append(
             self._add(
                 e.ApprovalRequested(
-                    action="a", resource="r", scope="s", digest="d", requester="q", deciders=(), expires=None, policy=1
+                    action="a",
+                    resource="r",
+                    scope="s",
+                    digest="d",
+                    requester="q",
+                    deciders=("ann",) * self.chance.randint(0, 1),
+                    expires=self.chance.choice((None, h.BEGAN_AT + 1)),
+                    policy=1,
+                    summary=self.chance.choice((None, *TEXTS)),
                 )
             )
         )
@@ -164,14 +173,29 @@ class RandomRun:
     def decide(self) -> None:
         if self.approvals:
             approval = self.approvals.pop()
-            if self.chance.random() < 0.5:
-                self._add(e.ApprovalRevoked(approval=approval, reason="edit"))
-            else:
-                self._add(
-                    e.ApprovalDecided(
-                        approval=approval, decision="approved", by="p", received_at=h.BEGAN_AT, policy=1, grants=1
-                    )
+            if self.chance.random() < 0.3:
+                self._add(e.ApprovalRevoked(approval=approval, reason=self.chance.choice(("edit", "expired"))))
+                return
+            self._add(
+                e.ApprovalDecided(
+                    approval=approval,
+                    decision="approved",
+                    by="p",
+                    received_at=h.BEGAN_AT,
+                    policy=1,
+                    grants=1,
+                    reason=self.chance.choice((None, "fine")),
                 )
+            )
+            self.decided.append(approval)
+
+    def use(self) -> None:
+        if self.decided:
+            approval = self.decided.pop()
+            if self.chance.random() < 0.5:
+                self._add(e.ApprovalUsed(approval=approval, operation="op"))
+            else:
+                self._add(e.ApprovalRevoked(approval=approval, reason="edit"))
 
     def intend(self) -> None:
         key = f"op{len(self.operations) + self.version}"
@@ -216,7 +240,7 @@ class RandomRun:
 _MOVES: tuple[Callable[[RandomRun], None], ...] = (
     RandomRun.begin, RandomRun.begin, RandomRun.complete, RandomRun.complete, RandomRun.fail, RandomRun.fire,
     RandomRun.cancel_timer, RandomRun.arm, RandomRun.release, RandomRun.resume, RandomRun.lose, RandomRun.renew,
-    RandomRun.offer, RandomRun.take_offer, RandomRun.ask, RandomRun.decide, RandomRun.intend, RandomRun.settle,
+    RandomRun.offer, RandomRun.take_offer, RandomRun.ask, RandomRun.decide, RandomRun.use, RandomRun.intend, RandomRun.settle,
     RandomRun.move, RandomRun.set_fields, RandomRun.restart, RandomRun.end,
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from tests.unit.projections.random_runs import random_log
 from waybook.engine.definition import Definition, Step, default_table
 from waybook.engine.fold import fold
 from waybook.engine.hold import hold as engine_hold
-from waybook.engine.run import Run
+from waybook.engine.run import Approval, Run
 from waybook.events.subjects import RunKey
 from waybook.projections.errors import ProjectionStopped
 from waybook.projections.hold import hold
@@ -44,6 +44,7 @@ def test_any_way_of_cutting_the_log_gives_the_same_rows(seed: int, cuts: list[in
     singly = _tables(log, list(range(60)))
     assert whole.messages == parts.messages == singly.messages
     assert whole.actions == parts.actions == singly.actions
+    assert whole.approvals == parts.approvals == singly.approvals
 
 
 @settings(max_examples=50, deadline=None)
@@ -54,6 +55,7 @@ def test_applying_commits_a_second_time_changes_nothing(seed: int, begin: int, e
     twice.apply(log[min(begin, end) : max(begin, end)])
     assert once.messages == twice.messages
     assert once.actions == twice.actions
+    assert once.approvals == twice.approvals
 
 
 @settings(max_examples=100, deadline=None)
@@ -69,6 +71,17 @@ def test_rows_agree_with_the_engines_fold_after_every_commit(seed: int) -> None:
         assert row["outcome"] == run.outcome
         _same_actions(run, tables)
         _same_hold(run, row)
+        assert {a: _status(approval) for a, approval in run.approvals.items()} == {
+            a: row["status"] for a, row in tables.approvals_of(entry.key).items()
+        }
+
+
+def _status(approval: Approval) -> str:
+    if approval.revoked is not None:
+        return "expired" if approval.revoked == "expired" else "revoked"
+    if approval.used_by is not None:
+        return "used"
+    return approval.decided.decision if approval.decided is not None else "pending"
 
 
 def _same_hold(run: Run, row: Row) -> None:

@@ -86,7 +86,7 @@ def _decide_one(key: RunKey, run: Run | None, asked: Asked, now: int, grants: Gr
 
 def _holders(grants: Grants, word: str) -> str:
     people = grants.holders(word)
-    return f"; {', '.join(people[:10])} do" if people else ""
+    return f"; held by {', '.join(people[:10])}" if people else ""
 
 
 def _record(run: Run | None, body: Record, by: str, now: int) -> Said:

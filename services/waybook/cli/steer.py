@@ -1,0 +1,72 @@
+"""`waybook signal` and `waybook cancel`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from waybook.cli.giving import WAIT, Actor, CommandId, Given, NeededReason, Patience, actor_name, giving, report
+from waybook.cli.options import Agent, DataDir, Json, RunId
+from waybook.cli.running import run_async
+from waybook.cli.runs import find_run
+from waybook.events.errors import InvalidInput
+from waybook.services.bootstrap.settings import Settings
+
+EventName = Annotated[str, typer.Argument(metavar="EVENT", help="The type of an external event of the agent.")]
+Data = Annotated[str, typer.Option("--data", metavar="JSON", help="The event's fields.")]
+Request = Annotated[str | None, typer.Option("--request", help="The request that it answers.", show_default=False)]
+
+
+def signal(
+    run: RunId,
+    event: EventName,
+    data: Data = "{}",
+    request: Request = None,
+    agent: Agent = "inbox",
+    by: Actor = None,
+    command_id: CommandId = None,
+    wait: Patience = WAIT,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Hand an event from outside to a run: an answer, a person's word."""
+    try:
+        body = msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"--data is no JSON object: {error}") from error
+    payload = {"event": event, "body": body, "request": request}
+    given = run_async(_give(Settings.load(), "signal", run, payload, agent, actor_name(by), command_id, wait, data_dir))
+    report(given, f"{event} was handed to {given.key.run}", as_json=as_json)
+
+
+def cancel(
+    run: RunId,
+    reason: NeededReason,
+    agent: Agent = "inbox",
+    by: Actor = None,
+    command_id: CommandId = None,
+    wait: Patience = WAIT,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Stop a run for good."""
+    payload = {"reason": reason}
+    given = run_async(_give(Settings.load(), "cancel", run, payload, agent, actor_name(by), command_id, wait, data_dir))
+    report(given, f"{given.key.run} was cancelled", as_json=as_json)
+
+
+async def _give(
+    settings: Settings,
+    verb: str,
+    run: str,
+    payload: dict[str, Any],
+    agent: str,
+    actor: str,
+    command_id: str | None,
+    wait: float,
+    data_dir: Path | None,
+) -> Given:
+    async with giving(settings, verb, data_dir, wait) as (installation, client):
+        key = await find_run(installation, run, agent)
+        return Given(key, await client.give(key, verb, payload, actor=actor, command=command_id))
