@@ -141,7 +141,7 @@ def grants_remove(
     data_dir: DataDir = None, as_json: Json = False,
 ) -> None:  # fmt: skip
     """Take every grant of a person away; approvals that they gave and that are not used do not hold any more."""
-    payload = {"person": person, "may": [], "reason": reason}
+    payload: dict[str, Any] = {"person": person, "may": [], "reason": reason}
     report(_give("grants", payload, by, command_id, wait, data_dir), f"{person} may nothing any more", as_json=as_json)
 
 
