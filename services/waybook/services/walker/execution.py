@@ -75,6 +75,8 @@ class Executor:
             except PortError as error:
                 log.warning("a step waits for a port", extra={"action": "step_waits_for_port", "error": str(error)})
                 await asyncio.sleep(PORT_PAUSE_S)
+                if context is not None:
+                    context.contracts = ()  # the body runs again, and asks again
 
     def _arguments(
         self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext | None
