@@ -48,7 +48,8 @@ class StartPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     `event` names the start event's type, `body` is its JSON or, above 64 KiB, absent with `reference` naming
     an object in the bucket `artifacts`. `content` is the digest of the canonical content. `mailbox` and `id`
-    are what the run id was made of. `thread` is the token of the thread that the run belongs to.
+    are what the run id was made of. `thread` is the token of the thread that the run belongs to. `deadline_ms`: how
+    long the run may stay open, None: as the agent says. `user`: who asks, as the gateway knows them.
     """
 
     event: str
@@ -61,6 +62,8 @@ class StartPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     id: str | None = None
     flags: tuple[str, ...] = ()
     configuration: dict[str, Any] = {}
+    deadline_ms: int | None = None
+    user: str | None = None
 
 
 class SignalPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

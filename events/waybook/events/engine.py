@@ -60,7 +60,10 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=Tr
 
 
 class RunStarted(_Event, frozen=True, kw_only=True):
-    """First event of a run. `content` is the digest of what started it, `flags` are remarks of intake."""
+    """First event of a run. `content` is the digest of what started it, `flags` are remarks of intake.
+
+    `user` is who asked for it, None for a run that a program or a timetable began.
+    """
 
     agent: str
     definition: str
@@ -70,6 +73,7 @@ class RunStarted(_Event, frozen=True, kw_only=True):
     parent: Parent | None = None
     content: str | None = None
     flags: tuple[str, ...] = ()
+    user: str | None = None
 
 
 class EventPublished(_Event, frozen=True, kw_only=True):
@@ -87,6 +91,25 @@ class EventPublished(_Event, frozen=True, kw_only=True):
     action: str | None = None
     request: str | None = None
     branch: str | None = None
+
+
+class ContextChange(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One change of a key: a new value, `value` added to a number, or the key removed."""
+
+    op: Literal["set", "add", "delete"]
+    key: str
+    value: Any = None
+
+
+class ContextChanged(_Event, frozen=True, kw_only=True):
+    """What an execution changed in its run's context, or in that of the run's thread, in order.
+
+    It stands in the commit of the execution's result. A thread's changes are carried over to the thread, once.
+    """
+
+    action: str
+    changes: tuple[ContextChange, ...]
+    scope: Literal["run", "thread"] = "run"
 
 
 class Transitioned(_Event, frozen=True, kw_only=True, rename={"from_state": "from", "to_state": "to"}):
@@ -207,6 +230,15 @@ class WalkStarted(_Event, frozen=True, kw_only=True):
     token: str | None
     by: str
     reason: str
+
+
+class PreconditionFailed(_Event, frozen=True, kw_only=True):
+    """The precondition of `step` raised for `trigger`. `waiting` were not looked at: they wait for the run to go on."""
+
+    step: str
+    trigger: str
+    error: Failure
+    waiting: tuple[str, ...] = ()
 
 
 class RetryScheduled(_Event, frozen=True, kw_only=True):
@@ -352,10 +384,14 @@ class CommandConvicted(_Event, frozen=True, kw_only=True):
 
 
 class RunEnded(_Event, frozen=True, kw_only=True):
-    """The run entered a terminal state; nothing but outcomes of operations, and timers that ask for them, follows."""
+    """The run entered a terminal state, or ended with an error (`reason`).
+
+    Nothing but outcomes of operations, and timers that ask for them, follows.
+    """
 
     outcome: str
     result: str | None = None
+    reason: str | None = None
 
 
 class Reserved(_Event, frozen=True, kw_only=True):
@@ -391,6 +427,15 @@ class ThreadStatusSet(_Event, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class ThreadContextChanged(_Event, frozen=True, kw_only=True):
+    """Of a thread: what an execution of a run changed in its context. `name` is that of the run's own event."""
+
+    agent: str
+    run: str
+    name: str
+    changes: tuple[ContextChange, ...]
+
+
 class PolicyChanged(_Event, frozen=True, kw_only=True):
     """Of `@policy`: new values stand; a null takes a value away."""
 
@@ -419,6 +464,7 @@ class GrantChanged(_Event, frozen=True, kw_only=True):
 EngineEvent = (
     RunStarted
     | EventPublished
+    | ContextChanged
     | Transitioned
     | FieldsSet
     | StepBegan
@@ -430,6 +476,7 @@ EngineEvent = (
     | StepOffered
     | StepReused
     | WalkStarted
+    | PreconditionFailed
     | RetryScheduled
     | TimerArmed
     | TimerFired
@@ -449,6 +496,7 @@ EngineEvent = (
     | ReservationSettled
     | ThreadJoined
     | ThreadStatusSet
+    | ThreadContextChanged
     | PolicyChanged
     | KillSwitchSet
     | GrantChanged

@@ -50,6 +50,14 @@ class Decided(DecisionEvent, frozen=True, kw_only=True):
     digest: str = ""
 
 
+class RequestEvent(Event, frozen=True, kw_only=True):
+    """A question to somebody outside: a person, a bot. Its answer is an external event whose `signal` names it."""
+
+
+class ExceptionEvent(Event, frozen=True, kw_only=True):
+    """Stands for the end of a run by an error. The engine keeps failures itself; no step can take this one."""
+
+
 class DisplayEvent(Event, frozen=True, kw_only=True):
     """Shown to clients, never stored in STATE and never an input of a step."""
 

@@ -2,32 +2,68 @@
 
 from waybook.agents.agent import Agent
 from waybook.agents.approvals import Approvals
+from waybook.agents.checks import check
+from waybook.agents.config import AgentConfig, StepConfig
 from waybook.agents.context import StepContext
+from waybook.agents.delegation import AgentFailure, AgentRequest, AgentResponse, delegate
+from waybook.agents.displayer import Displayer
 from waybook.agents.effects import Effects, OperationFailed, Receipt
 from waybook.agents.errors import DefinitionError, NonRetryable, RetryAfter
+from waybook.agents.findings import Finding
+from waybook.agents.fixed_list import Exactly, FixedList
+from waybook.agents.identity import UserIdentity
+from waybook.agents.precondition import precondition
+from waybook.agents.run_context import RunContext, ThreadContext
 from waybook.agents.step import step
 from waybook.engine.definition import RetryPolicy, Row, Table
-from waybook.events.typed import Decided, DecisionEvent, DisplayEvent, Event, ExternalEvent, StartEvent, StopEvent
+from waybook.events.typed import (
+    Decided,
+    DecisionEvent,
+    DisplayEvent,
+    Event,
+    ExceptionEvent,
+    ExternalEvent,
+    RequestEvent,
+    StartEvent,
+    StopEvent,
+)
 
 __all__ = [
     "Agent",
+    "AgentConfig",
+    "AgentFailure",
+    "AgentRequest",
+    "AgentResponse",
     "Approvals",
     "Decided",
     "DecisionEvent",
     "DefinitionError",
     "DisplayEvent",
+    "Displayer",
     "Effects",
     "Event",
+    "Exactly",
+    "ExceptionEvent",
     "ExternalEvent",
+    "Finding",
+    "FixedList",
     "NonRetryable",
     "OperationFailed",
     "Receipt",
+    "RequestEvent",
     "RetryAfter",
     "RetryPolicy",
     "Row",
+    "RunContext",
     "StartEvent",
+    "StepConfig",
     "StepContext",
     "StopEvent",
     "Table",
+    "ThreadContext",
+    "UserIdentity",
+    "check",
+    "delegate",
+    "precondition",
     "step",
 ]

@@ -1,7 +1,9 @@
 """What a step may know of its own execution."""
 
+from typing import Any
+
 from waybook.engine.contract import Contract
-from waybook.events.engine import TokenUsage
+from waybook.events.engine import ContextChange, TokenUsage
 from waybook.events.subjects import RunKey
 
 
@@ -33,6 +35,12 @@ class StepContext:
         self.model: str | None = None
         self.usage: TokenUsage | None = None
         self.contracts: tuple[Contract, ...] = ()
+        self.own: dict[type, Any] = {}  # objects that were made for this execution, by type
+
+    def changes(self, kind: type) -> tuple[ContextChange, ...]:
+        """What the execution changed in its context of this type; nothing where it did not ask for it."""
+        asked = self.own.get(kind)
+        return asked.changes if asked is not None else ()
 
     def used_model(self, name: str, usage: TokenUsage | None = None) -> None:
         """Notes which model answered and what it counted; calls add up, the last name stands."""

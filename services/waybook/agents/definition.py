@@ -2,31 +2,23 @@
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from waybook.agents.agent import Agent
-from waybook.agents.effects import Effects
+from waybook.agents.checks import check_sheet
+from waybook.agents.config import AgentConfig
 from waybook.agents.errors import DefinitionError, UndeclaredOutput
-from waybook.agents.signature import Signature, read_signature
-from waybook.agents.step import MARK, StepOptions
-from waybook.engine.definition import HASH_DIGITS, SHAPE_DIGITS, Definition, EventKind, Step, Table
+from waybook.agents.findings import errors
+from waybook.agents.gate import gate
+from waybook.agents.reading import StepBody, read
+from waybook.engine.definition import HASH_DIGITS, SHAPE_DIGITS, Decode, Definition, EventKind, Gate, Step, Table
 from waybook.engine.inputs import Output
 from waybook.events.registry import Registry
 from waybook.events.subjects import check_token
-from waybook.events.typed import DecisionEvent, Event, ExternalEvent, StartEvent, StopEvent
-
-
-class StepBody(msgspec.Struct, frozen=True):
-    """A step's method with what it takes and gives."""
-
-    name: str
-    function: Callable[..., Any]
-    signature: Signature
-    options: StepOptions
-    is_async: bool
+from waybook.events.typed import DecisionEvent, Event, ExternalEvent, RequestEvent, StartEvent, StopEvent
 
 
 class AgentDefinition(msgspec.Struct, frozen=True):
@@ -64,59 +56,75 @@ class AgentDefinition(msgspec.Struct, frozen=True):
 
 
 def define(agent: type[Agent]) -> AgentDefinition:
-    """The definition of an agent's class. Raises DefinitionError naming step, parameter and the way out."""
+    """The definition of an agent's class. Raises DefinitionError with every error that `check` finds.
+
+    Whether things other than events that steps ask for are provided is checked by who provides them.
+    """
     name = check_token("the agent's name", agent.name or agent.__name__.lower())
-    bodies = {body.name: body for body in _bodies(agent)}
-    if not bodies:
+    sheet = read(agent)
+    if not sheet.bodies:
         raise DefinitionError(f"agent {name} has no step; mark its methods with @step")
-    events = _events(agent, bodies)
-    if not any(issubclass(cls, StartEvent) for cls in events.values()):
-        raise DefinitionError(f"agent {name}: no step takes a start event, so no run can begin")
+    wrong = errors(check_sheet(sheet, None))
+    if wrong:
+        raise DefinitionError(f"agent {name} cannot run:\n" + "\n".join(str(f) for f in wrong), wrong)
+    bodies = {body.name: body for body in sheet.bodies}
+    events = {cls.__name__: cls for cls in sheet.classes}
     steps = tuple(_step(body) for body in bodies.values())
     registry = Registry(*events.values())
     registry.check()
     built: list[AgentDefinition] = []
+
+    def decode(event: str, schema: int, payload: msgspec.Raw) -> Event:
+        return built[0].decode(event, schema, payload)
+
     engine = Definition.build(
         agent=name,
         hash=_definition_hash(steps, events, agent.table),
         steps=steps,
         table=agent.table,
         kinds={n: _kind(cls) for n, cls in events.items()},
-        decode=lambda event, schema, payload: built[0].decode(event, schema, payload),
         schemas={n: cls.SCHEMA for n, cls in events.items() if issubclass(cls, DecisionEvent)},
+        decode=decode,
+        gates=_gates(agent, sheet.bodies, decode),
+        check_configuration=_checking(agent.config) if agent.config is not AgentConfig else None,
+        run_deadline_ms=round(agent.run_deadline_s * 1000) if agent.run_deadline_s is not None else None,
     )
     built.append(AgentDefinition(agent, engine, bodies, events, registry))
     return built[0]
 
 
-def _bodies(agent: type[Agent]) -> list[StepBody]:
-    found = []
-    for name, function in inspect.getmembers(agent, inspect.isfunction):
-        options = getattr(function, MARK, None)
-        if options is not None:
-            signature = read_signature(function, f"{agent.__name__}.{name}")
-            is_async = inspect.iscoroutinefunction(function)
-            if Effects in signature.injected.values() and not is_async:
-                raise DefinitionError(f"{agent.__name__}.{name}: side effects are awaited; make the step `async def`")
-            found.append(StepBody(name, function, signature, options, is_async))
-    found.sort(key=lambda body: body.function.__code__.co_firstlineno)
-    return found
-
-
-def _events(agent: type[Agent], bodies: Mapping[str, StepBody]) -> dict[str, type[Event]]:
-    events: dict[str, type[Event]] = {}
-    for cls in (*agent.accepts, *(c for b in bodies.values() for c in b.signature.events)):
-        known = events.setdefault(cls.__name__, cls)
-        if known is not cls:
-            raise DefinitionError(
-                f"two event classes are named {cls.__name__}: {known.__module__} and {cls.__module__}"
+def _gates(agent: type[Agent], bodies: Iterable[StepBody], decode: Decode) -> dict[str, Gate]:
+    gates: dict[str, Gate] = {}
+    for body in bodies:
+        asked = body.options.precondition
+        if asked is not None and body.precondition is not None:
+            gates[body.name] = gate(
+                asked, body.precondition, config=agent.config, step_config=body.options.config, decode=decode
             )
-    return events
+    return gates
+
+
+def _checking(config: type[AgentConfig]) -> Callable[[Mapping[str, Any]], str | None]:
+    """What is wrong with the configuration of a run, in words, or None."""
+
+    def check(given: Mapping[str, Any]) -> str | None:
+        try:
+            msgspec.convert(dict(given), config)
+        except msgspec.ValidationError as error:
+            return f"{config.__name__}: {error}"
+        return None
+
+    return check
 
 
 def _kind(cls: type[Event]) -> EventKind:
-    kinds = ((StartEvent, "start"), (StopEvent, "stop"), (DecisionEvent, "decision"), (ExternalEvent, "external"))
-    for base, kind in kinds:
+    for base, kind in (
+        (StartEvent, "start"),
+        (StopEvent, "stop"),
+        (DecisionEvent, "decision"),
+        (ExternalEvent, "external"),
+        (RequestEvent, "request"),
+    ):
         if issubclass(cls, base):
             return kind  # type: ignore[return-value]
     return "plain"
@@ -129,10 +137,20 @@ def _step(body: StepBody) -> Step:
         outputs=body.signature.outputs,
         retry=body.options.retry,
         deadline_ms=round(body.options.deadline_s * 1000),
-        code_hash=_digest(_source(body.function), *(_source(d) for d in body.options.depends)),
+        code_hash=_code_hash(body),
         max_executions=body.options.max_executions,
         stop_on_error=body.options.stop_on_error,
     )
+
+
+def _code_hash(body: StepBody) -> str:
+    options = body.options
+    parts = [_source(body.function), *(_source(d) for d in options.depends)]
+    if options.precondition is not None:
+        parts.append(_source(options.precondition))
+    if options.config is not None:
+        parts.append(msgspec.json.encode(options.config).decode())
+    return _digest(*parts)
 
 
 def _source(thing: Any) -> str:

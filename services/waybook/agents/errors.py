@@ -1,10 +1,36 @@
 """Errors that an agent's author meets or raises."""
 
+from typing import TYPE_CHECKING
+
 from waybook.events.errors import RetryableError, TerminalError
+
+if TYPE_CHECKING:
+    from waybook.agents.findings import Finding
 
 
 class DefinitionError(TerminalError):
-    """An agent's definition cannot work; the message names step, parameter and the way out."""
+    """An agent's definition cannot work; the message names step, parameter, file, line and the way out.
+
+    `findings` are the errors that `check` found, when it was one of these.
+    """
+
+    def __init__(self, message: str, findings: "tuple[Finding, ...]" = ()) -> None:
+        super().__init__(message)
+        self.findings = findings
+
+
+class ReadOnlyContext(TerminalError):
+    """A precondition tried to change a context."""
+
+
+class NotPure(TerminalError):
+    """A precondition waited for something; it is asked in the middle of a decision and has to answer at once."""
+
+
+class IncompleteAgentReference(TerminalError):
+    """Work was handed to an agent without a name; it would wait for ever."""
+
+    code = "INCOMPLETE_AGENT_REFERENCE"
 
 
 class NonRetryable(TerminalError):

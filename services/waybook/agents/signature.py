@@ -1,4 +1,4 @@
-"""A step's signature, read: event inputs, injected parameters, declared outputs."""
+"""A step's or a precondition's signature, read: event inputs, injected parameters, declared outputs."""
 
 import inspect
 import types
@@ -7,61 +7,177 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from waybook.agents.errors import DefinitionError
+from waybook.agents.findings import Finding, Place
+from waybook.agents.fixed_list import Exactly
 from waybook.engine.definition import Parameter, ParameterKind
-from waybook.events.typed import DisplayEvent, Event, StopEvent
+from waybook.events.typed import Event
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """`parameters` are filled with events, `injected` by type; `events` are the classes it takes or returns."""
+    """`parameters` are filled with events, `injected` by type; `events` are the classes it takes or returns.
+
+    `nullable` are injected parameters that may stay empty. `findings`: what cannot be read, or only with care.
+    """
 
     parameters: tuple[Parameter, ...]
     injected: dict[str, Any]
     outputs: frozenset[str]
     events: tuple[type[Event], ...]
+    nullable: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
 
 
-def read_signature(function: Callable[..., Any], where: str) -> Signature:
-    """The signature of a step's method. Raises DefinitionError naming `where` and the parameter."""
+class _Input(msgspec.Struct, frozen=True):
+    """What one annotation asks for. `nullable`: it may also be none."""
+
+    classes: tuple[type[Event], ...] = ()
+    many: bool = False
+    size: Any = None
+    nullable: bool = False
+    other: Any = None
+
+
+def read_signature(function: Callable[..., Any], place: Place, *, method: bool = True) -> Signature:
+    """The signature of a step's method, or of a precondition (no `method`). What is wrong stands in its findings."""
+    reader = _Reader(place, function.__name__)
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
-        raise DefinitionError(f"{where}: an annotation cannot be resolved: {error}") from error
-    parameters: list[Parameter] = []
-    injected: dict[str, Any] = {}
-    events: list[type[Event]] = []
-    for name in list(inspect.signature(function).parameters)[1:]:
+        text = f"an annotation cannot be resolved: {error}; import the name where the step is defined"
+        reader.find("UNRESOLVABLE_PARAMETER", text)
+        hints = {}
+    parameters = list(inspect.signature(function).parameters.values())
+    for parameter in parameters[1:] if method else parameters:
+        reader.read(parameter, hints)
+    if method:
+        reader.outputs(hints.get("return", type(None)))
+    return Signature(
+        tuple(reader.parameters),
+        reader.injected,
+        frozenset(c.__name__ for c in reader.returned),
+        (*reader.taken, *reader.returned),
+        frozenset(reader.nullable),
+        tuple(reader.findings),
+    )
+
+
+class _Reader:
+    """Collects what a signature says, parameter by parameter."""
+
+    def __init__(self, place: Place, name: str) -> None:
+        self._place = place
+        self._name = name
+        self.parameters: list[Parameter] = []
+        self.injected: dict[str, Any] = {}
+        self.nullable: list[str] = []
+        self.taken: list[type[Event]] = []
+        self.returned: list[type[Event]] = []
+        self.findings: list[Finding] = []
+
+    def find(self, code: str, text: str, parameter: str | None = None) -> None:
+        self.findings.append(self._place.finding(code, f"`{self._name}`: {text}", parameter))
+
+    def read(self, parameter: inspect.Parameter, hints: dict[str, Any]) -> None:
+        name = parameter.name
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            self.find("UNRESOLVABLE_PARAMETER", f"`*{name}` cannot be filled; name each input with its type", name)
+            return
         if name not in hints:
-            raise DefinitionError(f"{where}: parameter `{name}` has no type; write the event type it takes")
-        kind, classes = _event_parameter(hints[name])
-        if not classes:
-            injected[name] = _plain(hints[name])
+            if not any(f.parameter is None for f in self.findings):
+                text = f"parameter `{name}` has no type; write the event type that it takes"
+                self.find("UNRESOLVABLE_PARAMETER", text, name)
+            return
+        wanted = _input(hints[name])
+        if not wanted.classes:
+            self.injected[name] = wanted.other
+            if wanted.nullable or parameter.default is not parameter.empty:
+                self.nullable.append(name)
+            return
+        if wanted.other is not None:
+            text = (
+                f"`{name}` mixes events with {wanted.other!r}; a parameter takes events, or one thing that is provided"
+            )
+            self.find("UNRESOLVABLE_PARAMETER", text, name)
+        self.parameters.append(self._event_parameter(parameter, wanted))
+        self.taken.extend(wanted.classes)
+
+    def _event_parameter(self, parameter: inspect.Parameter, wanted: _Input) -> Parameter:
+        name, types_ = parameter.name, tuple(c.__name__ for c in wanted.classes)
+        if wanted.size is not None:
+            self._check_fixed(name, wanted)
+            size = wanted.size if isinstance(wanted.size, int) else 0
+            return Parameter(name, types_, "fixed_list", size)
+        if wanted.many:
+            return Parameter(name, types_, "optional_list" if wanted.nullable else "list")
+        kind: ParameterKind = "optional" if wanted.nullable else "required"
+        if kind == "required" and parameter.default is None:
+            kind = "optional"
+            text = f"`{name}: {'|'.join(types_)} = None` is taken as optional; write `{types_[0]} | None`"
+            self.find("IMPLICIT_OPTIONAL", text, name)
+        return Parameter(name, types_, kind)
+
+    def _check_fixed(self, name: str, wanted: _Input) -> None:
+        event = wanted.classes[0].__name__
+        if isinstance(wanted.size, bool) or not isinstance(wanted.size, int) or wanted.size < 1:
+            text = (
+                f"`{name}: FixedList({event}, {wanted.size!r})` needs a whole number above zero that is known here; for a "
+                f"number that is known at run time take `list[{event}]` with a precondition that counts"
+            )
+            self.find("FIXED_LIST_SIZE", text, name)
+        if wanted.nullable:
+            text = (
+                f"`{name}`: a FixedList cannot be optional, it is complete or the step waits; take `list[{event}] | None` "
+                "with a precondition instead"
+            )
+            self.find("FIXED_LIST_OPTIONAL", text, name)
+
+    def outputs(self, hint: Any) -> None:
+        hint = _yielded(hint)
+        for member in _members(hint):
+            if member is type(None):
+                continue
+            inner = get_args(member)[0] if get_origin(member) is list else member
+            classes = _classes(inner)
+            if not classes:
+                text = f"it returns {member!r}; a step returns an event, a list of events, or None"
+                self.find("INVALID_OUTPUT", text)
+            self.returned.extend(classes)
+
+
+def _input(hint: Any) -> _Input:
+    """What an annotation asks for."""
+    nullable, many, size, other = False, False, None, None
+    classes: list[type[Event]] = []
+    for member in _members(hint):
+        if member is type(None):
+            nullable = True
             continue
-        _check_inputs(where, name, classes)
-        parameters.append(Parameter(name, tuple(c.__name__ for c in classes), kind))
-        events.extend(classes)
-    if not parameters:
-        raise DefinitionError(f"{where}: it has no event parameter, so nothing can trigger it")
-    outputs = _outputs(hints.get("return", type(None)), where)
-    return Signature(tuple(parameters), injected, frozenset(c.__name__ for c in outputs), (*events, *outputs))
+        inner, marked = _unmark(member)
+        size = marked if marked is not None else size
+        if get_origin(inner) is list:
+            found = _classes(get_args(inner)[0])
+            many = many or bool(found)
+        else:
+            found = _classes(inner)
+        classes.extend(found)
+        other = other if found else inner
+    return _Input(tuple(classes), many, size, nullable, other)
 
 
-def _check_inputs(where: str, name: str, classes: tuple[type[Event], ...]) -> None:
-    for cls in classes:
-        if issubclass(cls, StopEvent):
-            raise DefinitionError(f"{where}: `{name}` takes the stop event {cls.__name__}; the run is over by then")
-        if issubclass(cls, DisplayEvent):
-            raise DefinitionError(f"{where}: `{name}` takes the display event {cls.__name__}, which starts no step")
-
-
-def _plain(hint: Any) -> Any:
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+def _unmark(hint: Any) -> tuple[Any, Any]:
+    """An annotation without its metadata, and the size where it is marked as a fixed list."""
+    if get_origin(hint) is not Annotated:
+        return hint, None
+    marks = [m for m in hint.__metadata__ if isinstance(m, Exactly)]
+    return get_args(hint)[0], (marks[0].size if marks else None)
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    hint = _plain(hint)
+    """The members of a union; metadata that marks no fixed list is dropped."""
+    if get_origin(hint) is Annotated and _unmark(hint)[1] is None:
+        return _members(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
-        return tuple(_plain(a) for a in get_args(hint))
+        return tuple(m for a in get_args(hint) for m in _members(a))
     return (hint,)
 
 
@@ -69,22 +185,7 @@ def _classes(hint: Any) -> tuple[type[Event], ...]:
     return tuple(m for m in _members(hint) if isinstance(m, type) and issubclass(m, Event))
 
 
-def _event_parameter(hint: Any) -> tuple[ParameterKind, tuple[type[Event], ...]]:
-    hint = _plain(hint)
-    if get_origin(hint) is list:
-        return "list", _classes(get_args(hint)[0])
-    kind: ParameterKind = "optional" if type(None) in _members(hint) else "required"
-    return kind, _classes(hint)
-
-
-def _outputs(hint: Any, where: str) -> tuple[type[Event], ...]:
-    found: list[type[Event]] = []
-    for member in _members(hint):
-        if member is type(None):
-            continue
-        inner = get_args(member)[0] if get_origin(member) is list else member
-        classes = _classes(inner)
-        if not classes:
-            raise DefinitionError(f"{where}: it returns {member!r}, which is not an event, a list of events or None")
-        found.extend(classes)
-    return tuple(found)
+def _yielded(hint: Any) -> Any:
+    """What a generator yields; its own check says that a step is none."""
+    name = getattr(get_origin(hint), "__name__", "")
+    return get_args(hint)[0] if name.endswith(("Generator", "Iterator", "Iterable")) else hint

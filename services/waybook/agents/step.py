@@ -5,6 +5,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
+from waybook.agents.config import StepConfig
 from waybook.engine.definition import TEN_MINUTES_MS, RetryPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -15,9 +16,11 @@ MARK = "__waybook_step__"
 class StepOptions(msgspec.Struct, frozen=True):
     """What an author says about a step beside its signature.
 
-    `deadline_s` bounds one attempt (default 10 minutes). `max_executions` bounds the step's executions in a walk.
-    `stop_on_error` False: a failure is recorded and the run goes on. `depends`: functions and modules whose
-    source belongs to the step's code hash.
+    `deadline_s` bounds one attempt (default 10 minutes). `max_executions` bounds the step's executions in a walk of a
+    run. `stop_on_error` False: a failure is recorded and the run goes on. `depends`: functions and modules whose
+    source belongs to the step's code hash. `precondition`: a `@precondition` that is asked before the step is
+    scheduled. `config`: what the step gets where it asks for that `StepConfig`. `thread`: the step is a plain function
+    that may block, and runs in a thread of its own.
     """
 
     retry: RetryPolicy = RetryPolicy()
@@ -25,6 +28,9 @@ class StepOptions(msgspec.Struct, frozen=True):
     max_executions: int | None = None
     stop_on_error: bool = True
     depends: tuple[Any, ...] = ()
+    precondition: Callable[..., Any] | None = None
+    config: StepConfig | None = None
+    thread: bool = False
 
 
 @overload
@@ -37,6 +43,9 @@ def step(
     max_executions: int | None = ...,
     stop_on_error: bool = ...,
     depends: tuple[Any, ...] = ...,
+    precondition: Callable[..., Any] | None = ...,
+    config: StepConfig | None = ...,
+    thread: bool = ...,
 ) -> Callable[[F], F]: ...
 def step(function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
     """Marks a method as a step: its parameters' types are its inputs, its return type its outputs.

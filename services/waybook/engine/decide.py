@@ -7,6 +7,7 @@ given, on the state that the ones before it left, so the result is the same as o
 from collections.abc import Sequence
 
 from waybook.engine import approvals, claims, operations
+from waybook.engine.deadlines import arm_run_deadline, fail_run, run_deadline
 from waybook.engine.definition import Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
 from waybook.engine.errors import RowFailed
@@ -28,6 +29,7 @@ from waybook.engine.inputs import (
     Output,
     Refused,
     Released,
+    Restart,
     Retry,
     Signal,
     Start,
@@ -72,7 +74,7 @@ def decide(
     after = recorder.run if recorder.started else None
     if after is not None and recorder.events:
         seal(after, recorder.version, now, definition.hash, recorder.commands)
-    return Decision(tuple(recorder.events), tuple(outcomes), tuple(recorder.commands), after)
+    return Decision(tuple(recorder.events), tuple(outcomes), tuple(recorder.commands), after, recorder.diagnostics)
 
 
 def commit_of(decision: Decision, definition: Definition, actor: str) -> Commit:
@@ -157,7 +159,7 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
             return _answered(recorder, delivered, approvals.expire(recorder, body.timer, approval))
         if body.timer is not None and operations.is_reconcile(recorder.run, body.timer):
             return operations.ask(recorder, body.timer, Holder(delivered.command.id, delivered.claim))
-        return retry(recorder, delivered, body)
+        return run_deadline(recorder, body.timer) or retry(recorder, delivered, body)
     if isinstance(body, Settle):
         holder = Holder(delivered.command.id, delivered.claim)
         return operations.settle(recorder, body, holder, person=delivered.person)
@@ -167,6 +169,8 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
         return _move(recorder, delivered, body)
     if isinstance(body, Cancel):
         return _cancel(recorder, body)
+    if isinstance(body, Restart):
+        return _restart(recorder, delivered, body)
     return _signal(recorder, delivered, body)
 
 
@@ -183,9 +187,17 @@ def _start(recorder: Recorder, delivered: Delivered, start: Start) -> Outcome:
             thread=start.thread,
             content=start.content,
             flags=start.flags,
+            user=start.user,
         )
     )
-    _publish(recorder, (start.output,), Holder(delivered.command.id, delivered.claim))
+    arm_run_deadline(recorder, start)
+    wrong = definition.check_configuration(start.configuration) if definition.check_configuration is not None else None
+    holder = Holder(delivered.command.id, delivered.claim)
+    if wrong is None:
+        _publish(recorder, (start.output,), holder)
+    else:
+        _record(recorder, (start.output,))
+        fail_run(recorder, "configuration", f"the configuration of the run does not fit: {wrong}")
     return Accepted()
 
 
@@ -198,7 +210,20 @@ def _publish(
     request: str | None = None,
 ) -> None:
     """Stores events, then lets the table dispose of each, then begins what each makes due."""
-    names = [
+    unhandled = tuple(recorder.run.unhandled) if recorder.run.unhandled else ()
+    names = _record(recorder, outputs, action=action, request=request)
+    for output, name in zip(outputs, names, strict=True):
+        row = take_row(recorder, names_of(recorder, output.event), output.value, name)
+        if row is not None and row.restart:
+            restart(recorder, row.name, row.reason(recorder.run, output.value) if row.reason else None, holder)
+            unhandled = ()
+    dispatch(recorder, (*unhandled, *names) if unhandled else names, holder)
+
+
+def _record(
+    recorder: Recorder, outputs: Sequence[Output], *, action: str | None = None, request: str | None = None
+) -> list[str]:
+    return [
         recorder.record(
             e.EventPublished(
                 event=o.event,
@@ -212,29 +237,44 @@ def _publish(
         )
         for o in outputs
     ]
-    for output, name in zip(outputs, names, strict=True):
-        row = take_row(recorder, names_of(recorder, output.event), output.value, name)
-        if row is not None and row.restart:
-            restart(recorder, row.name, row.reason(recorder.run, output.value) if row.reason else None, holder)
-    for name in names:
-        dispatch(recorder, name, holder)
+
+
+def _until_the_end(recorder: Recorder, outputs: Sequence[Output]) -> Sequence[Output]:
+    """The outputs up to the one that ends the run; what is behind it comes too late."""
+    table = recorder.definition.table
+    for index, output in enumerate(outputs[:-1], 1):
+        if recorder.definition.kinds.get(output.event) != "stop":
+            continue
+        row = matching_row(table, recorder.run, names_of(recorder, output.event), output.value, recorder.world)
+        if row is None or row.next not in table.terminal:
+            continue
+        for late in outputs[index:]:
+            text = f"{late.event} came after {output.event}, which ends the run"
+            recorder.note("late_event_discarded", text, late.event)
+        return outputs[:index]
+    return outputs
 
 
 def _complete(recorder: Recorder, completed: Completed, action: Action) -> Outcome:
     for contract in completed.contracts:
         approvals.ask(recorder, contract)
-    first = len(recorder.events) + 1
+    outputs = completed.outputs if len(completed.outputs) < 2 else _until_the_end(recorder, completed.outputs)
+    first = len(recorder.events) + 1 + bool(completed.context) + bool(completed.thread_context)
     recorder.record(
         e.StepCompleted(
             action=action.id,
-            outputs=tuple(range(first, first + len(completed.outputs))),
+            outputs=tuple(range(first, first + len(outputs))),
             duration_ms=completed.duration_ms,
             model=completed.model,
             usage=completed.usage,
             reuse_key=completed.reuse_key,
         )
     )
-    _publish(recorder, completed.outputs, Holder(action.command, action.claim), action=action.id)
+    if completed.context:
+        recorder.record(e.ContextChanged(action=action.id, changes=completed.context))
+    if completed.thread_context:
+        recorder.record(e.ContextChanged(action=action.id, changes=completed.thread_context, scope="thread"))
+    _publish(recorder, outputs, Holder(action.command, action.claim), action=action.id)
     return Accepted()
 
 
@@ -290,6 +330,18 @@ def _cancel(recorder: Recorder, body: Cancel) -> Outcome:
         return Refused("terminal", f"the run has ended as {recorder.run.outcome}")
     if take_row(recorder, ("CancelRequested",), body) is None:
         close(recorder, "cancelled")
+    return Accepted()
+
+
+def _restart(recorder: Recorder, delivered: Delivered, body: Restart) -> Outcome:
+    run = recorder.run
+    if run.ended:
+        return Refused("terminal", f"the run has ended as {run.outcome}")
+    for action in body.keep:
+        kept = run.actions.get(action)
+        if kept is None or kept.status != "completed":
+            return Refused("invalid_input", f"{action} is no completed action of this run, so it cannot be kept")
+    restart(recorder, "restart", body.reason, Holder(delivered.command.id, delivered.claim), keep=body.keep)
     return Accepted()
 
 

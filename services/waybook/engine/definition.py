@@ -10,10 +10,10 @@ from waybook.engine.contract import Contract, NoContract
 
 if TYPE_CHECKING:
     from waybook.engine.inputs import World
-    from waybook.engine.run import Run
+    from waybook.engine.run import Published, Run
 
-ParameterKind = Literal["required", "optional", "list", "fixed_list"]
-EventKind = Literal["plain", "start", "stop", "external", "decision"]
+ParameterKind = Literal["required", "optional", "list", "optional_list", "fixed_list"]
+EventKind = Literal["plain", "start", "stop", "external", "decision", "request"]
 
 FAILED = "failed"
 """The one state that every lifecycle shares: a step failed; nothing begins until a retry or a person moves the run."""
@@ -30,6 +30,11 @@ FieldsOf = Callable[["Run", Any], Mapping[str, Any]]
 ReasonOf = Callable[["Run", Any], str | None]
 ContractOf = Callable[["Run"], Contract | NoContract]
 Decode = Callable[[str, int, msgspec.Raw], Any]
+Gate = Callable[["Run", "Published"], bool | None]
+"""A step's precondition, bound to the log up to a trigger: whether the step may run, None while it cannot be asked.
+
+It must be pure. It raises what the author's function raises.
+"""
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -39,6 +44,11 @@ class Parameter(msgspec.Struct, frozen=True):
     types: tuple[str, ...]
     kind: ParameterKind = "required"
     size: int | None = None
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the step may run without it."""
+        return self.kind in ("optional", "optional_list")
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
@@ -127,7 +137,8 @@ class Definition(msgspec.Struct, frozen=True):
     It has 16 hexadecimal digits; two definitions that share the first eight differ in nothing but code.
     `kinds` says of every event type of the agent what it is; `decode` turns a stored payload into the typed
     event and must be pure. `reads`: by event type, the system aggregates that rows on it look at. `schemas`: versions
-    of the events that the engine itself makes (answers of approvals), 1 unless given.
+    of the events that the engine itself makes (answers of approvals), 1 unless given. `gates` are the steps' preconditions. `check_configuration` says what is wrong with the
+    configuration of a new run, or None. `run_deadline_ms`: how long a run may stay open, None: no limit.
     """
 
     agent: str
@@ -139,6 +150,9 @@ class Definition(msgspec.Struct, frozen=True):
     takers: Mapping[str, tuple[Step, ...]] = {}
     reads: Mapping[str, frozenset[str]] = {}
     schemas: Mapping[str, int] = {}
+    gates: Mapping[str, Gate] = {}
+    check_configuration: Callable[[Mapping[str, Any]], str | None] | None = None
+    run_deadline_ms: int | None = None
 
     @classmethod
     def build(
@@ -151,6 +165,9 @@ class Definition(msgspec.Struct, frozen=True):
         kinds: Mapping[str, EventKind],
         decode: Decode,
         schemas: Mapping[str, int] | None = None,
+        gates: Mapping[str, Gate] | None = None,
+        check_configuration: Callable[[Mapping[str, Any]], str | None] | None = None,
+        run_deadline_ms: int | None = None,
     ) -> "Definition":
         """A definition with the index from event type to the steps that take it, in order of declaration."""
         takers: dict[str, tuple[Step, ...]] = {}
@@ -172,6 +189,9 @@ class Definition(msgspec.Struct, frozen=True):
             takers=takers,
             reads=reads,
             schemas=schemas or {},
+            gates=gates or {},
+            check_configuration=check_configuration,
+            run_deadline_ms=run_deadline_ms,
         )
 
     def carries(self, definition: str) -> bool:

@@ -4,7 +4,11 @@ An event is looked at with the log up to itself and no further. Every binding co
 (walk, step, trigger) names an execution (spec/dispatcher-spec.md, section 5).
 """
 
+from collections.abc import Collection, Sequence
+
 from waybook.engine.definition import FAILED, Definition, Parameter, Step
+from waybook.engine.errors import GateFailed
+from waybook.engine.lifecycle import take_row
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Published, Run, execution_key
 from waybook.events import engine as e
@@ -30,6 +34,8 @@ def _fill(parameter: Parameter, run: Run, trigger: Published) -> tuple[bool, str
     found = _all(parameter.types, run, trigger.ordinal)
     if parameter.kind == "fixed_list":
         return len(found) == parameter.size, found
+    if parameter.kind == "optional_list":
+        return True, found or None
     return bool(found), found
 
 
@@ -56,20 +62,69 @@ def may_begin(definition: Definition, run: Run) -> bool:
     return not run.ended and run.state != FAILED and run.state not in definition.table.terminal
 
 
-def dispatch(recorder: Recorder, name: str, holder: Holder) -> None:
-    """Begins, or offers, every execution that the event `name` makes due and that has not begun."""
-    if may_begin(recorder.definition, recorder.run):
-        _dispatch(recorder, recorder.run.event(name), holder)
+def dispatch(recorder: Recorder, names: Sequence[str], holder: Holder) -> None:
+    """Begins, or offers, every execution that the events `names`, in order, make due and that has not begun.
+
+    A precondition that raises fails the run; events not looked at by then wait for it to go on.
+    """
+    for index, name in enumerate(names):
+        if not may_begin(recorder.definition, recorder.run):
+            return
+        try:
+            _dispatch(recorder, recorder.run.event(name), holder)
+        except GateFailed as error:
+            _fail(recorder, error, name, tuple(names[index:]))
 
 
-def _dispatch(recorder: Recorder, trigger: Published, holder: Holder) -> None:
-    for step in recorder.definition.takers.get(trigger.event, ()):
+def _dispatch(recorder: Recorder, trigger: Published, holder: Holder, *, gated: bool = True) -> None:
+    """Not `gated`: without the steps that have a precondition."""
+    definition = recorder.definition
+    for step in definition.takers.get(trigger.event, ()):
         key = execution_key(recorder.run.walk, step.name, trigger.name)
-        if key in recorder.run.executions or key in recorder.run.offers or limit_reached(step, recorder.run):
+        if key in recorder.run.executions or key in recorder.run.offers:
             continue
         bindings = bind(step, recorder.run, trigger)
-        if bindings is not None:
-            begin_or_offer(recorder, step, trigger.name, bindings, holder, branch=trigger.branch)
+        if bindings is None:
+            note_overflow(recorder, step, trigger)
+            continue
+        if step.max_executions is not None and limit_reached(step, recorder.run):
+            text = f"{step.name} was executed {step.max_executions} times; {trigger.event} {trigger.name} starts it no more"
+            recorder.note("max_executions_reached", text)
+            continue
+        if definition.gates and step.name in definition.gates and not (gated and _may_pass(recorder, step, trigger)):
+            continue
+        begin_or_offer(recorder, step, trigger.name, bindings, holder, branch=trigger.branch)
+
+
+def _may_pass(recorder: Recorder, step: Step, trigger: Published) -> bool:
+    """What the step's precondition says. Raises GateFailed."""
+    try:
+        answer = recorder.definition.gates[step.name](recorder.run, trigger)
+    except Exception as error:
+        raise GateFailed(step.name, error) from error
+    if answer is None:
+        text = f"the precondition of {step.name} needs an event that {trigger.event} {trigger.name} came before"
+        recorder.note("precondition_unbound", text)
+    return bool(answer)
+
+
+def _fail(recorder: Recorder, error: GateFailed, trigger: str, waiting: tuple[str, ...]) -> None:
+    """The run fails by its table's row for StepFailed, which is asked with a failure that stands for the precondition's."""
+    failure = e.Failure(type=type(error.cause).__name__, text=str(error), retryable=False)
+    recorder.record(e.PreconditionFailed(step=error.step, trigger=trigger, error=failure, waiting=waiting))
+    failed = e.StepFailed(action="", step=error.step, error=failure, failures=0, exhausted=True, duration_ms=0)
+    take_row(recorder, ("StepFailed",), failed)
+
+
+def note_overflow(recorder: Recorder, step: Step, trigger: Published) -> None:
+    """Remarks, once, that a fixed list got one event too many and will never be complete again."""
+    for parameter in step.parameters:
+        if parameter.kind != "fixed_list" or trigger.event not in parameter.types:
+            continue
+        assert parameter.size is not None
+        if len(_all(parameter.types, recorder.run, trigger.ordinal)) == parameter.size + 1:
+            text = f"{step.name}: {parameter.name} takes exactly {parameter.size}, and {trigger.name} is one more"
+            recorder.note("fixed_list_overflow", text)
 
 
 def limit_reached(step: Step, run: Run) -> bool:
@@ -118,8 +173,12 @@ def begin(
     return action
 
 
-def dispatch_all(recorder: Recorder, holder: Holder) -> None:
-    """Begins what is due: offers as far as there are slots, then what was never begun (claims, rule 7)."""
+def dispatch_all(recorder: Recorder, holder: Holder, *, fresh: Collection[str] | None = ()) -> None:
+    """Begins what is due: offers as far as there are slots, then what was never begun (claims, rule 7).
+
+    A precondition was asked when its trigger came, and what it said then stands: it is asked again only about
+    `fresh` events, which were not looked at yet; None: about all.
+    """
     if not may_begin(recorder.definition, recorder.run):
         return
     for offer in list(recorder.run.offers.values()):
@@ -127,8 +186,13 @@ def dispatch_all(recorder: Recorder, holder: Holder) -> None:
             step = recorder.definition.steps[offer.step]
             begin(recorder, step, offer.trigger, offer.bindings, holder, branch=offer.branch)
     names = sorted((p for events in recorder.run.visible.values() for p in events), key=lambda p: p.ordinal)
-    for published in names:
-        _dispatch(recorder, published, holder)
+    for index, published in enumerate(names):
+        try:
+            _dispatch(recorder, published, holder, gated=fresh is None or published.name in fresh)
+        except GateFailed as error:
+            waiting = tuple(p.name for p in names[index:] if fresh is None or p.name in fresh)
+            _fail(recorder, error, published.name, waiting)
+            return
 
 
 def missing_inputs(definition: Definition, run: Run) -> dict[str, tuple[str, ...]]:
@@ -141,7 +205,7 @@ def missing_inputs(definition: Definition, run: Run) -> dict[str, tuple[str, ...
         lacking = tuple(
             "|".join(p.types)
             for p in step.parameters
-            if p.kind != "optional" and not any(run.visible.get(t) for t in p.types)
+            if not p.is_optional and not any(run.visible.get(t) for t in p.types)
         )
         if lacking:
             answer[step.name] = lacking

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from waybook.engine.aggregates import grants, ledger, policy, thread
+from waybook.engine.context import changed
 from waybook.engine.definition import FAILED
 from waybook.engine.errors import HistoryHole
 from waybook.engine.run import (
@@ -101,6 +102,7 @@ def _started(event: e.RunStarted, at: int, key: RunKey) -> Run:
         parent=event.parent,
         content=event.content,
         flags=event.flags,
+        user=event.user,
     )
 
 
@@ -329,9 +331,23 @@ def _convicted(run: Run, event: e.CommandConvicted, name: str, at: int) -> None:
     run.convicted[event.command] = event.reason
 
 
+def _context_changed(run: Run, event: e.ContextChanged, name: str, at: int) -> None:
+    if event.scope == "run":
+        run.context = changed(run.context, event.changes)
+    else:
+        run.thread_changes = (*run.thread_changes, (name, event.changes))
+
+
+def _precondition_failed(run: Run, event: e.PreconditionFailed, name: str, at: int) -> None:
+    run.gate_failure = (event.step, event.error)
+    run.unhandled.extend(event.waiting)
+
+
 def _ended(run: Run, event: e.RunEnded, name: str, at: int) -> None:
     run.outcome = event.outcome
     run.result = event.result
+    run.reason = event.reason
+    run.context = {}
     run.retries = {}
     run.offers = {}
     run.unhandled = []
@@ -343,6 +359,9 @@ def _step_reused(run: Run, event: e.StepReused, name: str, at: int) -> None:
 
 _HANDLERS: dict[type, Callable[[Run, Any, str, int], None]] = {
     e.EventPublished: _published,
+    e.ContextChanged: _context_changed,
+    e.PreconditionFailed: _precondition_failed,
+    e.ThreadContextChanged: thread.fold_context,
     e.Transitioned: _transitioned,
     e.FieldsSet: _fields_set,
     e.StepBegan: _began,

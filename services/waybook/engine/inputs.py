@@ -11,7 +11,7 @@ from waybook.engine.contract import Contract
 from waybook.engine.intents import Effect, Settle
 from waybook.engine.run import Run
 from waybook.events.command import Command
-from waybook.events.engine import Claim, EngineEvent, Failure, TokenUsage
+from waybook.events.engine import Claim, ContextChange, EngineEvent, Failure, TokenUsage
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -36,6 +36,8 @@ class Start(msgspec.Struct, frozen=True):
     thread: str | None = None
     flags: tuple[str, ...] = ()
     configuration: dict[str, Any] = {}
+    deadline_ms: int | None = None
+    user: str | None = None
 
 
 class Signal(msgspec.Struct, frozen=True):
@@ -69,6 +71,13 @@ class Continue(msgspec.Struct, frozen=True):
     """Look for a lost next move (claims, rule 7)."""
 
 
+class Restart(msgspec.Struct, frozen=True):
+    """Begin the next walk, keeping the results of the executions named by their actions."""
+
+    keep: tuple[str, ...] = ()
+    reason: str = "restarted by a person"
+
+
 class Exec(msgspec.Struct, frozen=True):
     """Begin an offered execution."""
 
@@ -88,7 +97,7 @@ class Decide(msgspec.Struct, frozen=True):
     digest: str | None = None
 
 
-Body = Start | Signal | Move | Retry | Cancel | Continue | Exec | Decide | Settle
+Body = Start | Signal | Move | Retry | Cancel | Continue | Exec | Restart | Decide | Settle
 
 
 class Delivered(msgspec.Struct, frozen=True):
@@ -109,7 +118,7 @@ class Delivered(msgspec.Struct, frozen=True):
 class Completed(msgspec.Struct, frozen=True):
     """A step's body returned. An action belongs to the one process that began it, so its id says whose result it is.
 
-    `contracts` are the approvals that it asks for.
+    `contracts` are the approvals that it asks for. `context` and `thread_context` are what it changed in the context of its run, and of its run's thread.
     """
 
     action: str
@@ -119,6 +128,8 @@ class Completed(msgspec.Struct, frozen=True):
     usage: TokenUsage | None = None
     reuse_key: str | None = None
     contracts: tuple[Contract, ...] = ()
+    context: tuple[ContextChange, ...] = ()
+    thread_context: tuple[ContextChange, ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -190,13 +201,35 @@ class Nothing(msgspec.Struct, frozen=True):
 Outcome = Accepted | Refused | Nothing
 
 
+DiagnosticCode = Literal[
+    "fixed_list_overflow",
+    "late_event_discarded",
+    "max_executions_reached",
+    "precondition_unbound",
+    "step_error_ignored",
+]
+
+
+class Diagnostic(msgspec.Struct, frozen=True):
+    """A remark on a decision, for TRACE: what did not happen, and why. `text` is for people.
+
+    `events`: types of events that were not stored.
+    """
+
+    code: DiagnosticCode
+    text: str
+    events: tuple[str, ...] = ()
+
+
 class Decision(msgspec.Struct, frozen=True):
     """The events of one commit (none: nothing to append), one outcome an input, and the run as it will be.
 
     `run` has the new version but the old sequence until the commit is stored; None when there is none yet.
+    `diagnostics` are remarks for TRACE.
     """
 
     events: tuple[EngineEvent, ...]
     outcomes: tuple[Outcome, ...]
     commands: tuple[str, ...]
     run: Run | None
+    diagnostics: tuple[Diagnostic, ...] = ()

@@ -95,7 +95,18 @@ def reconcile(run: Run | None, held: Mapping[str, Claim], here: Collection[str])
         return Work((), tuple(here))
     mine = {a.id: a for a in run.open_actions() if a.status == "running" and held.get(a.command) == a.claim}
     start = tuple(a for a in mine.values() if a.id not in here)
-    return Work(start, tuple(a for a in here if a not in mine))
+    return Work(start, tuple(a for a in here if a not in mine and not _runs_on(run, a)))
+
+
+def _runs_on(run: Run, action: str) -> bool:
+    """Whether a body may finish although nobody takes its result: the run ended beside it, and nothing is raised into it.
+
+    It was in this process's own hands until then: an attempt lost to another worker counts as a failure.
+    """
+    if not run.ended:
+        return False
+    known = run.actions.get(action)
+    return known is not None and known.status == "abandoned" and not known.failures
 
 
 def questions(run: Run | None, inputs: Sequence[Input], here: Collection[str]) -> frozenset[int]:

@@ -79,7 +79,7 @@ def move(
         approvals.moved(recorder, from_state)
 
 
-def close(recorder: Recorder, outcome: str, result: str | None = None) -> None:
+def close(recorder: Recorder, outcome: str, result: str | None = None, reason: str | None = None) -> None:
     """Ends the run: abandons open actions, takes back approvals that stand, cancels pending timers."""
     for action in (*recorder.run.open_actions(), *recorder.run.waiting_actions()):
         recorder.record(e.ActionAbandoned(action=action.id, reason="closed"))
@@ -89,7 +89,7 @@ def close(recorder: Recorder, outcome: str, result: str | None = None) -> None:
         recorder.record(e.TimerCancelled(timer=timer, reason="closed"))
     if recorder.run.operations:
         leave_to_reconcile(recorder)
-    recorder.record(e.RunEnded(outcome=outcome, result=result))
+    recorder.record(e.RunEnded(outcome=outcome, result=result, reason=reason))
 
 
 def edge(table: Table, from_state: str, to_state: str) -> Row | Refused:

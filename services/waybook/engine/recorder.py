@@ -2,7 +2,7 @@
 
 from waybook.engine.definition import Definition
 from waybook.engine.fold import apply
-from waybook.engine.inputs import World
+from waybook.engine.inputs import Diagnostic, DiagnosticCode, World
 from waybook.engine.run import NO_PERSON, Run
 from waybook.events import engine as e
 from waybook.events.subjects import RunKey
@@ -37,6 +37,7 @@ class Recorder:
         self.version = (run.version if run is not None else 0) + 1
         self.events: list[e.EngineEvent] = []
         self.commands: list[str] = []
+        self.diagnostics: tuple[Diagnostic, ...] = ()
         self.started = run is not None
         self.run: Run = run  # type: ignore[assignment]  # only to be asked for once the run has started
 
@@ -53,6 +54,10 @@ class Recorder:
             apply(self.run, event, name, self.now, self.key)
         events.append(event)
         return name
+
+    def note(self, code: DiagnosticCode, text: str, *events: str) -> None:
+        """Keeps a remark on this decision for TRACE; nothing depends on it. `events`: types of what is not stored."""
+        self.diagnostics = (*self.diagnostics, Diagnostic(code, text, events))
 
     def next_name(self) -> str:
         """The name that the next recorded event will have."""

@@ -37,7 +37,9 @@ def fail(recorder: Recorder, failed: Failed, action: Action, *, ask_table: bool 
         usage=failed.usage,
     )
     recorder.record(event)
-    if step.stop_on_error and ask_table:
+    if not step.stop_on_error:
+        recorder.note("step_error_ignored", f"{step.name} failed, and the run goes on: {failed.error.text}")
+    elif ask_table:
         take_row(recorder, ("StepFailed",), event)
     if not exhausted and not recorder.run.ended and action.walk == recorder.run.walk:
         _schedule(recorder, step, action, failed.not_before)
@@ -125,7 +127,7 @@ def _take_up(recorder: Recorder, due: list[Action], holder: Holder) -> None:
     for action in due:
         step = recorder.definition.steps[action.step]
         begin_or_offer(recorder, step, action.trigger, action.bindings, holder, branch=action.branch)
-    dispatch_all(recorder, holder)
+    dispatch_all(recorder, holder, fresh=unhandled)
 
 
 def _way_back(recorder: Recorder) -> Row | PathStep | None:

@@ -1,5 +1,6 @@
 """The state of a run, as folded from its history."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -9,6 +10,7 @@ from waybook.events.engine import (
     ApprovalRequested,
     Bindings,
     Claim,
+    ContextChange,
     Failure,
     OperationIntended,
     OperationOutcome,
@@ -137,6 +139,8 @@ class Run(msgspec.Struct, kw_only=True):
     the way from the initial state, as a retry repeats it; `unhandled` names events that came while it was failed.
     `waiting` maps an attempt that ended to wait for an operation to that operation's key; `generations` counts deliberate
     repetitions of operations by step, name and key. These two are replaced, never changed, so copies share them.
+    `context` is the run context, empty once the run has ended; `thread_changes` are what it changed in its thread's,
+    by the event that says so. `gate_failure`: the precondition that raised last, and how. `reason`: why it ended.
     """
 
     key: RunKey
@@ -150,6 +154,7 @@ class Run(msgspec.Struct, kw_only=True):
     parent: Parent | None = None
     content: str | None = None
     flags: tuple[str, ...] = ()
+    user: str | None = None
     version: int = 0
     sequence: int = 0
     commit: str = ""
@@ -176,15 +181,22 @@ class Run(msgspec.Struct, kw_only=True):
     generations: dict[str, int] = {}
     answered: dict[str, str] = {}
     convicted: dict[str, str] = {}
+    context: Mapping[str, Any] = {}
+    thread_changes: tuple[tuple[str, tuple[ContextChange, ...]], ...] = ()
+    gate_failure: tuple[str, Failure] | None = None
     outcome: str | None = None
     result: str | None = None
+    reason: str | None = None
 
     @property
     def ended(self) -> bool:
         return self.outcome is not None
 
     def copy(self) -> "Run":
-        """A run that shares nothing mutable with this one but the lists in `visible`, which are replaced, not changed."""
+        """A run that shares nothing mutable with this one but the lists in `visible`, which are replaced, not changed.
+
+        So are `context` and `thread_changes`.
+        """
         # Written out: this runs once for every commit.
         new: Run = self.__copy__()  # type: ignore[attr-defined]  # copy.copy looks for it at some cost
         new.log = self.log.copy()

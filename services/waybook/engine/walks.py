@@ -11,11 +11,12 @@ from waybook.engine.recorder import Holder, Recorder
 from waybook.events import engine as e
 
 
-def restart(recorder: Recorder, row: str, reason: str | None, holder: Holder) -> None:
-    """Starts a new walk that keeps nothing, because of the lifecycle row `row`, and begins it under `holder`.
+def restart(recorder: Recorder, row: str, reason: str | None, holder: Holder, *, keep: tuple[str, ...] = ()) -> None:
+    """Starts a new walk, because of the lifecycle row `row`, and begins it under `holder`.
 
     What is open is abandoned and counts as no failure. The row's name is the walk's token: executions of one token
-    never stand for those of another. The start event is put before the table again, as when the run began.
+    never stand for those of another. The start event is put before the table again, as when the run began. `keep` names
+    actions whose results stand in the new walk as well.
     """
     for action in (*recorder.run.open_actions(), *recorder.run.waiting_actions()):
         recorder.record(e.ActionAbandoned(action=action.id, reason="taken_over"))
@@ -24,8 +25,8 @@ def restart(recorder: Recorder, row: str, reason: str | None, holder: Holder) ->
             recorder.record(e.TimerCancelled(timer=retry.timer, reason="restarted"))
     if recorder.run.approvals:
         approvals.revoke_all(recorder, "restarted")
-    recorder.record(e.WalkStarted(n=recorder.run.walk + 1, keep=(), token=row, by=recorder.by, reason=reason or row))
+    recorder.record(e.WalkStarted(n=recorder.run.walk + 1, keep=keep, token=row, by=recorder.by, reason=reason or row))
     start = recorder.run.log[0]
     value = recorder.definition.decode(start.event, start.schema, start.payload)
     take_row(recorder, names_of(recorder, start.event), value, start.name)
-    dispatch_all(recorder, holder)
+    dispatch_all(recorder, holder, fresh=None)

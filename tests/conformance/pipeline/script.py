@@ -12,7 +12,7 @@ from tests.conformance.pipeline.gate import Body, Order
 from tests.conformance.pipeline.override import override
 
 from waybook.agents.context import StepContext
-from waybook.agents.definition import StepBody
+from waybook.agents.reading import StepBody
 from waybook.engine.ports import Clock
 from waybook.inbox.settings import InboxSettings
 

@@ -11,7 +11,8 @@ from tests.conformance.pipeline.outside import Traffic
 from tests.conformance.pipeline.script import Script
 
 from waybook.agents.context import StepContext
-from waybook.agents.definition import AgentDefinition, StepBody
+from waybook.agents.definition import AgentDefinition
+from waybook.agents.reading import StepBody
 from waybook.agents.signature import Signature
 from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
 

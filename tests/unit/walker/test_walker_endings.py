@@ -33,7 +33,7 @@ class InAThread(Agent):
 
     name = "gated"
 
-    @step
+    @step(thread=True)
     def first(self, go: Go) -> Half:
         STARTED.set()
         MAY_END.wait(10)

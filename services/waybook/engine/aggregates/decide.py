@@ -18,7 +18,7 @@ from waybook.engine.aggregates.requests import (
     SetThread,
     SettleReservation,
 )
-from waybook.engine.aggregates.thread import holds_member, thread_of
+from waybook.engine.aggregates.thread import holds_change, holds_member, thread_of
 from waybook.engine.fold import apply, seal
 from waybook.engine.inputs import Accepted, Decision, Nothing, Outcome, Refused
 from waybook.engine.run import Run
@@ -90,6 +90,8 @@ def _holders(grants: Grants, word: str) -> str:
 
 
 def _record(run: Run | None, body: Record, by: str, now: int) -> Said:
+    if isinstance(body.fact, e.ThreadContextChanged):
+        return Nothing("applied") if run is not None and holds_change(run, body.fact) else (body.fact,)
     if run is not None and holds_member(run, body.fact):
         return Nothing("applied")
     if run is not None and len(run.fields.get("members", ())) >= MOST_MEMBERS:

@@ -10,7 +10,7 @@ from waybook.events import engine as e
 class Record(msgspec.Struct, frozen=True):
     """A fact is added, unless the aggregate holds it."""
 
-    fact: e.ThreadJoined
+    fact: e.ThreadJoined | e.ThreadContextChanged
 
 
 class SetThread(msgspec.Struct, frozen=True):

@@ -4,12 +4,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from waybook.engine.context import changed
 from waybook.engine.run import Run
 from waybook.events import engine as e
 
 Status = Literal["open", "resolved"]
 
-_MEMBERS, _STATUS = "members", "status"
+_MEMBERS, _STATUS, _CHANGES = "members", "status", "context_changes"
 
 
 class Thread(msgspec.Struct, frozen=True):
@@ -34,6 +35,20 @@ def thread_of(run: Run | None) -> Thread:
 def holds_member(run: Run, fact: e.ThreadJoined) -> bool:
     """Whether the run of this fact has joined already."""
     return any(m["agent"] == fact.agent and m["run"] == fact.run for m in run.fields.get(_MEMBERS, ()))
+
+
+def holds_change(run: Run, fact: e.ThreadContextChanged) -> bool:
+    """Whether this change of the context was applied already."""
+    return _change(fact) in run.fields.get(_CHANGES, {})
+
+
+def _change(fact: e.ThreadContextChanged) -> str:
+    return f"{fact.agent}/{fact.run}/{fact.name}"
+
+
+def fold_context(run: Run, event: e.ThreadContextChanged, name: str, at: int) -> None:
+    run.fields[_CHANGES] = {**run.fields.get(_CHANGES, {}), _change(event): None}
+    run.context = changed(run.context, event.changes)
 
 
 def fold_joined(run: Run, event: e.ThreadJoined, name: str, at: int) -> None:

@@ -77,6 +77,7 @@ class RunActor:
         self._working = False
         self.holds: dict[str, Delivery] = {}
         self._bodies = Bodies(office.executor, office.spawn, self._go_on, self._nudge)
+        self._carried = 0  # thread changes of the run that surely reached the thread
         self._postponed: dict[str, tuple[asyncio.TimerHandle, Item]] = {}
         self._look_due = False
         self._looking: asyncio.TimerHandle | None = None
@@ -233,6 +234,10 @@ class RunActor:
 
     async def _afterwards(self, batch: list[Item], committed: Committed) -> None:
         """After the commit: start what began, stop what is no longer open, answer, settle the deliveries."""
+        if committed.decision.diagnostics:
+            await self._office.correspondence.remark(self.key, committed.decision.diagnostics)
+        if self._run is not None and len(self._run.thread_changes) > self._carried:
+            await self._insist(self._carry_over)
         if len(batch) == 1 and self._goes_on(batch[0].input):
             return
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
@@ -249,7 +254,7 @@ class RunActor:
             elif item.heard is not None:
                 tell(item, outcome, committed.run)
             elif isinstance(outcome, Refused):
-                await self._office.correspondence.late(self.key, outcome)
+                await self._office.correspondence.late(self.key, outcome, item.input, self._run)
         await self._settle_holds()
 
     def _goes_on(self, one: Input) -> bool:
@@ -272,6 +277,12 @@ class RunActor:
         self._bodies.begin(self._definition, run, action)
         self._office.hold(delivery, action.deadline)
         return True
+
+    async def _carry_over(self) -> None:
+        """What executions changed in the thread's context reaches the thread before their command is acknowledged."""
+        assert self._run is not None
+        await self._office.threads.carry_over(self.key, self._run, self._run.thread_changes[self._carried :])
+        self._carried = len(self._run.thread_changes)
 
     def _renew(self, command: str, delivery: Delivery) -> None:
         """The later of two deliveries stays; the other is let go without a word."""

@@ -2,12 +2,12 @@
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from waybook.engine.hooks import BurialReason, CommandBuried, CommandMoved, CommandRefused, Hook, ignore
-from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Refused
+from waybook.engine.inputs import Accepted, Completed, Delivered, Diagnostic, Failed, Input, Nothing, Outcome, Refused
 from waybook.engine.ports import Clock, CommandQueue, Delivery, Notes, Replies
 from waybook.engine.run import Run
 from waybook.events import audit
@@ -141,10 +141,23 @@ class Correspondence:
             extra={"action": "command_forwarded", "run": str(subject.key), "command": command, "lane": lane},
         )
 
-    async def late(self, key: RunKey, outcome: Refused) -> None:
-        """A superseded attempt's result is refused; TRACE keeps a note (DESIGN 2, invariant 4)."""
-        record = {"kind": "late_result", "run": str(key), "reason": outcome.reason, "text": outcome.text}
+    async def late(self, key: RunKey, outcome: Refused, result: Input, run: Run | None) -> None:
+        """A result that came too late is refused; TRACE keeps a note (DESIGN 2, invariant 4)."""
+        record: dict[str, object] = {"kind": "late_result", "run": str(key)}
+        record |= {"reason": outcome.reason, "text": outcome.text}
+        if run is not None and run.ended and isinstance(result, Completed | Failed):
+            action = run.actions.get(result.action)
+            outputs = [o.event for o in result.outputs] if isinstance(result, Completed) else []
+            record |= {"code": "late_event_discarded", "because": "run_finished", "events": outputs}
+            record["step"] = action.step if action is not None else ""
         await self._notes.trace(key.tenant, "late", msgspec.json.encode(record))
+
+    async def remark(self, key: RunKey, diagnostics: Sequence[Diagnostic]) -> None:
+        """Remarks on a decision, for TRACE."""
+        for one in diagnostics:
+            log.info("%s", one.text, extra={"action": "run_diagnostic", "run": str(key), "code": one.code})
+            record = {"kind": "diagnostic", "run": str(key), "code": one.code, "text": one.text, "events": one.events}
+            await self._notes.trace(key.tenant, "diagnostic", msgspec.json.encode(record))
 
     async def _restart_elsewhere(self, delivery: Delivery, key: RunKey, command: Command, start: StartPayload) -> None:
         """Another content under a known Message-ID is a message of its own, never approved automatically (DESIGN 3)."""

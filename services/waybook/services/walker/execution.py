@@ -4,19 +4,25 @@ import asyncio
 import logging
 import time
 from collections.abc import Coroutine, Generator, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from waybook.agents.approvals import Approvals
 from waybook.agents.context import StepContext
-from waybook.agents.definition import AgentDefinition, StepBody
+from waybook.agents.definition import AgentDefinition
+from waybook.agents.displayer import Displayer
 from waybook.agents.effects import Effects, OperationFailed
 from waybook.agents.errors import RetryAfter, StepDeadlinePassed
+from waybook.agents.gate import injected
 from waybook.agents.model import ModelRateLimited
+from waybook.agents.reading import StepBody
+from waybook.agents.run_context import RunContext, ThreadContext
 from waybook.engine.inputs import Completed, Failed
 from waybook.engine.ports import Clock, PortError
 from waybook.engine.run import Action, Run
 from waybook.events.engine import Failure
 from waybook.events.errors import TerminalError
+from waybook.events.typed import DisplayEvent
 from waybook.services.walker.effects import EffectsDesk
 
 log = logging.getLogger(__name__)
@@ -25,17 +31,33 @@ PORT_PAUSE_S = 0.5
 MOST_ERROR_TEXT = 4000  # characters of an exception's text that a commit keeps
 
 
-OF_EACH_STEP: tuple[type[Any], ...] = (StepContext, Approvals, Effects)
-"""What every execution gets anew, without being provided."""
+class Beside(Protocol):
+    """What stands beside the run: its thread, and who watches."""
+
+    async def thread_context(self, run: Run) -> Mapping[str, Any]:
+        """The context of the run's thread by the leader's word. Raises PortError."""
+        ...
+
+    async def display(
+        self, definition: AgentDefinition, run: Run, action: Action, event: DisplayEvent, offset: int
+    ) -> None:
+        """Sends a display event to who watches; best effort."""
+        ...
 
 
 class Executor:
-    """Runs bodies for one process. `provides` maps a type that a step may ask for to the object it gets."""
+    """Runs bodies for one process. `provides` maps a type that a step may ask for to the object it gets.
 
-    def __init__(self, provides: Mapping[type, Any], clock: Clock, effects: EffectsDesk) -> None:
+    `effects` makes side effects, `beside` is what threads and watchers need.
+    """
+
+    def __init__(
+        self, provides: Mapping[type, Any], clock: Clock, effects: EffectsDesk, beside: Beside | None = None
+    ) -> None:
         self._provides = provides
         self._effects = effects
         self._clock = clock
+        self._beside = beside
 
     async def run(self, definition: AgentDefinition, run: Run, action: Action) -> Completed | Failed:
         """The attempt's result. An exception of the body is a Failed; a port that is away is waited for."""
@@ -59,6 +81,8 @@ class Executor:
             model=context.model if context is not None else None,
             usage=context.usage if context is not None else None,
             contracts=context.contracts if context is not None else (),
+            context=context.changes(RunContext) if context is not None else (),
+            thread_context=context.changes(ThreadContext) if context is not None else (),
         )
 
     async def _call(
@@ -66,6 +90,8 @@ class Executor:
     ) -> Any:
         while True:
             try:
+                if body.asks_thread and context is not None:
+                    context.own[ThreadContext] = await self._thread_context(run)
                 arguments = self._arguments(definition, body, run, action, context)
                 if body.is_async:
                     work = body.function(definition.agent(), **arguments)
@@ -77,6 +103,9 @@ class Executor:
                 await asyncio.sleep(PORT_PAUSE_S)
                 if context is not None:
                     context.contracts = ()  # the body runs again, and asks again
+
+    async def _thread_context(self, run: Run) -> ThreadContext:
+        return ThreadContext(await self._beside.thread_context(run) if self._beside is not None else {})
 
     def _arguments(
         self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext | None
@@ -91,19 +120,35 @@ class Executor:
                 arguments[name] = [_event(definition, run, one) for one in bound]
         if context is not None:
             for name, kind in body.signature.injected.items():
-                arguments[name] = self._injected(definition, kind, context, run, action)
+                arguments[name] = self._injected(definition, body, run, action, kind, context)
         return arguments
 
     def _injected(
-        self, definition: AgentDefinition, kind: type[Any], context: StepContext, run: Run, action: Action
+        self,
+        definition: AgentDefinition,
+        body: StepBody,
+        run: Run,
+        action: Action,
+        kind: type[Any],
+        context: StepContext,
     ) -> Any:
         if kind is StepContext:
             return context
+        if kind in self._provides:
+            return self._provides[kind]
         if kind is Approvals:
             return Approvals(context, definition.engine.kinds)
         if kind is Effects:
             return self._effects.of(run, action)
-        return self._provides[kind]
+        if kind is RunContext:
+            context.own[RunContext] = RunContext(run.context)
+            return context.own[RunContext]
+        if kind is ThreadContext:
+            return context.own[ThreadContext]
+        if kind is Displayer:
+            beside = self._beside
+            return Displayer(partial(beside.display, definition, run, action) if beside is not None else _nowhere)
+        return injected(kind, run, definition.agent.config, body.options.config)
 
     def _failed(self, action: Action, error: BaseException, began: float, context: StepContext | None) -> Failed:
         not_before = None
@@ -121,6 +166,10 @@ class Executor:
             model=context.model if context is not None else None,
             usage=context.usage if context is not None else None,
         )
+
+
+async def _nowhere(event: DisplayEvent, offset: int) -> None:
+    """Where nothing shows display events."""
 
 
 def _context(run: Run, action: Action) -> StepContext:

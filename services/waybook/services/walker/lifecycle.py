@@ -19,7 +19,7 @@ from waybook.engine.ports import AppendConflict, Clock, Draft, Record, StateLog
 from waybook.engine.run import Run
 from waybook.events.codec import Codec, commit_headers, commit_id
 from waybook.events.commit import Commit
-from waybook.events.engine import ThreadJoined
+from waybook.events.engine import ThreadContextChanged, ThreadJoined
 from waybook.events.headers import CAUSATION, COMMIT, DEFINITION, PREVIOUS
 from waybook.events.subjects import RunKey, state_subject
 from waybook.services.walker.telling import tell_stored
@@ -128,7 +128,7 @@ class Lifecycle:
         if self._hook is not ignore:
             tell_stored(self._hook, commit, after, len(payload), time.perf_counter() - began)
 
-    async def record(self, key: RunKey, fact: ThreadJoined) -> Run:
+    async def record(self, key: RunKey, fact: ThreadJoined | ThreadContextChanged) -> Run:
         """Adds a fact to a system aggregate unless it is there already; returns the aggregate.
 
         The first try expects an empty subject, since most threads are new.

@@ -12,6 +12,7 @@ from waybook.services.walker.effects import EffectsDesk
 from waybook.services.walker.execution import Executor
 from waybook.services.walker.lifecycle import Lifecycle
 from waybook.services.walker.solitude import Solitude
+from waybook.services.walker.threads import Threads
 
 if TYPE_CHECKING:
     from waybook.services.walker.actor import RunActor
@@ -27,6 +28,7 @@ class Office(Protocol):
     correspondence: Correspondence
     solitude: Solitude
     aggregates: Aggregates
+    threads: Threads
 
     def free_slots(self) -> int: ...
     def now(self) -> int: ...

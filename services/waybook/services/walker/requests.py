@@ -5,7 +5,20 @@ from typing import Any, Literal
 import msgspec
 
 from waybook.agents.definition import AgentDefinition
-from waybook.engine.inputs import Body, Cancel, Continue, Decide, Delivered, Exec, Move, Output, Retry, Signal, Start
+from waybook.engine.inputs import (
+    Body,
+    Cancel,
+    Continue,
+    Decide,
+    Delivered,
+    Exec,
+    Move,
+    Output,
+    Restart,
+    Retry,
+    Signal,
+    Start,
+)
 from waybook.engine.intents import Settle
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, SignalPayload, StartPayload
@@ -74,6 +87,13 @@ class SettlePayload(msgspec.Struct, frozen=True, omit_defaults=True):
     by: Literal["call", "find"] = "find"
     evidence: dict[str, Any] = {}
     intent: str | None = None
+
+
+class RestartPayload(msgspec.Struct, frozen=True):
+    """Payload of the verb `restart`: the actions whose results stand in the next walk, and why it begins."""
+
+    keep: tuple[str, ...] = ()
+    reason: str = "restarted by a person"
 
 
 class ExecPayload(msgspec.Struct, frozen=True):
@@ -150,7 +170,15 @@ async def _start_body(payload: StartPayload, definition: AgentDefinition, object
     output = _output(definition, payload.event, payload.schema, body)
     if definition.engine.kinds.get(payload.event) != "start":
         raise InvalidInput(f"{payload.event} is not a start event of {definition.engine.agent}")
-    return Start(output, payload.content, payload.thread, payload.flags, payload.configuration)
+    return Start(
+        output,
+        payload.content,
+        payload.thread,
+        payload.flags,
+        payload.configuration,
+        payload.deadline_ms,
+        payload.user,
+    )
 
 
 def _output(definition: AgentDefinition, event: str, schema: int, body: msgspec.Raw) -> Output:
@@ -178,6 +206,9 @@ def _other_body(subject: CommandSubject, payload: msgspec.Raw, definition: Agent
         return Cancel(msgspec.json.decode(raw, type=CancelPayload).reason)
     if verb == "settle":
         return _settle(msgspec.json.decode(raw, type=SettlePayload), by_person=subject.issuer in PEOPLE)
+    if verb == "restart":
+        restart = msgspec.json.decode(raw, type=RestartPayload)
+        return Restart(restart.keep, restart.reason)
     if verb == "continue":
         return Continue()
     if verb == "exec":

@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
+from waybook.agents.checks import check
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.effects import EffectAdapter
 from waybook.agents.errors import DefinitionError
+from waybook.agents.findings import errors
 from waybook.engine.hooks import ClaimsLost, CommandsTaken, Hook, WalkerState, ignore
 from waybook.engine.operations import CLOCK_MARGIN_MS
 from waybook.engine.ports import (
@@ -30,12 +32,13 @@ from waybook.services.walker.aggregates import Aggregates
 from waybook.services.walker.correspondence import Correspondence
 from waybook.services.walker.definitions import Definitions
 from waybook.services.walker.effects import EffectsDesk, Put
-from waybook.services.walker.execution import OF_EACH_STEP, Executor
+from waybook.services.walker.execution import Executor
 from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Lifecycle
 from waybook.services.walker.people import PeopleDesk
 from waybook.services.walker.reception import Reception
 from waybook.services.walker.solitude import Solitude
+from waybook.services.walker.threads import Threads
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +134,8 @@ class Walker:
             clock=ports.clock,
             margin_ms=self._options.clock_margin_ms,
         )
-        self.executor = Executor(provides or {}, ports.clock, self.effects)
+        self.threads = Threads(self.lifecycle, ports.notes)
+        self.executor = Executor(provides or {}, ports.clock, self.effects, self.threads)
         self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock, hook)
         self.aggregates = Aggregates(self.lifecycle, self.spawn)
         people = PeopleDesk(self.aggregates, self.correspondence)
@@ -417,15 +421,15 @@ def _slots(options: WalkerOptions) -> dict[str, int]:
 
 
 def _check_provided(agents: Iterable[AgentDefinition], provides: Mapping[type, Any]) -> None:
+    """Refuses agents whose steps ask for what nobody provides; says what else `check` has to say of them."""
     for agent in agents:
-        for body in agent.bodies.values():
-            for name, kind in body.signature.injected.items():
-                if kind not in OF_EACH_STEP and kind not in provides:
-                    known = ", ".join(sorted(k.__name__ for k in (*OF_EACH_STEP, *provides)))
-                    raise DefinitionError(
-                        f"agent {agent.engine.agent}, step {body.name}: `{name}: {getattr(kind, '__name__', kind)}` is "
-                        f"neither an event nor something that is provided here; there is {known}"
-                    )
+        findings = check(agent.agent, tuple(provides))
+        wrong = errors(findings)
+        if wrong:
+            text = "\n".join(str(f) for f in wrong)
+            raise DefinitionError(f"agent {agent.engine.agent} cannot run:\n{text}", wrong)
+        for finding in findings:
+            log.warning("%s", finding, extra={"action": "definition_warning", "code": finding.code})
 
 
 async def _first(*waits: Coroutine[Any, Any, Any], timeout: float) -> None:

@@ -1,0 +1,40 @@
+"""What a step may ask for beside events, by type."""
+
+from typing import Any
+
+from waybook.agents.approvals import Approvals
+from waybook.agents.config import AgentConfig, StepConfig
+from waybook.agents.context import StepContext
+from waybook.agents.displayer import Displayer
+from waybook.agents.effects import Effects
+from waybook.agents.identity import UserIdentity
+from waybook.agents.run_context import RunContext, ThreadContext
+
+ENGINE_PROVIDES: tuple[type, ...] = (
+    StepContext,
+    Approvals,
+    Effects,
+    RunContext,
+    ThreadContext,
+    Displayer,
+    UserIdentity,
+)
+"""Types that the engine itself provides, beside the agent's and the step's configuration."""
+
+PRECONDITION_MAY_ASK: tuple[type, ...] = (AgentConfig, StepConfig, RunContext, UserIdentity)
+"""What a precondition may ask for beside events of its step."""
+
+
+def is_config(kind: Any) -> bool:
+    """Whether a type is an agent's configuration."""
+    return isinstance(kind, type) and issubclass(kind, AgentConfig)
+
+
+def is_step_config(kind: Any) -> bool:
+    """Whether a type is a step's configuration."""
+    return isinstance(kind, type) and issubclass(kind, StepConfig)
+
+
+def name_of(kind: Any) -> str:
+    """A type as messages name it."""
+    return getattr(kind, "__name__", None) or repr(kind)
