@@ -15,10 +15,12 @@ PROVIDES = frozenset({"crash", "scan", "knowledge", "guard"})
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One scenario. Members that are remarks for readers are left out."""
+    """One scenario. Members that are remarks for readers are left out; `actions` and `given` are those of pipeline
+    cases, `publish` to `pace` those of dispatcher cases.
+    """
 
     id: str
-    actions: list[dict[str, Any]]
+    actions: list[dict[str, Any]] = []
     expect: dict[str, Any]
     group: str = "other"
     tier: str = "N"
@@ -26,6 +28,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
     scored: bool = False
     manual: bool = False
+    format: str = "pipeline"
+    publish: list[dict[str, Any]] = []
+    events: dict[str, dict[str, Any]] = {}
+    steps: list[dict[str, Any]] = []
+    agents: dict[str, dict[str, Any]] = {}
+    config: dict[str, Any] = {}
+    config_type: str = "AgentConfig"
+    config_invalid: bool = False
+    duplicate_event_classes: tuple[str, ...] = ()
+    pace: str = "idle"
 
 
 class CaseFile(msgspec.Struct, frozen=True):
@@ -48,13 +60,16 @@ FORMATS: dict[str, Callable[[dict[str, Any]], bool]] = {"pipeline": _is_pipeline
 """How the formats are told apart."""
 
 
+SHARED = ("pipeline-cases.json", "dispatcher-cases.json")
+
+
 def default_files() -> list[Path]:
-    """The files of `WAYBOOK_CASES` (separated like PATH), else the shared pipeline cases beside the repository."""
+    """The files of `WAYBOOK_CASES` (separated like PATH), else the shared cases beside the repository."""
     named = os.environ.get("WAYBOOK_CASES")
     if named:
         return [Path(p) for p in named.split(os.pathsep) if p]
-    shared = ROOT.parent / "shared" / "cases" / "pipeline-cases.json"
-    return [shared] if shared.is_file() else []
+    shared = ROOT.parent / "shared" / "cases"
+    return [file for name in SHARED if (file := shared / name).is_file()]
 
 
 def load(path: Path) -> CaseFile:
@@ -71,23 +86,21 @@ def load(path: Path) -> CaseFile:
     if name is None:
         known = ", ".join(FORMATS)
         raise CaseFileError(f"{path}: its cases have an unknown format; this runner knows {known}")
-    if name != "pipeline":
-        return CaseFile(path, name, ())
-    return CaseFile(path, name, tuple(_cases(path, document)))
+    return CaseFile(path, name, tuple(_cases(path, document, name)))
 
 
-def _cases(path: Path, document: dict[str, Any]) -> list[Case]:
-    version = document.get("schema_version", 2)
+def _cases(path: Path, document: dict[str, Any], name: str) -> list[Case]:
+    version = document.get("schema_version", document.get("format_version", 2))
     if version != 2:
         raise CaseFileError(f"{path}: schema_version {version!r} is not 2, the one that this runner knows")
     try:
-        cases = msgspec.convert(document["cases"], list[Case])
+        cases = msgspec.convert([{**c, "format": name} for c in document["cases"]], list[Case])
     except msgspec.ValidationError as error:
         raise CaseFileError(f"{path}: a case is not well formed: {error}") from error
     return cases
 
 
-INTERPRETED = ("pipeline",)
+INTERPRETED = ("pipeline", "dispatcher")
 """Formats whose cases this build carries out (`test_cases.INTERPRETERS` says who does)."""
 
 

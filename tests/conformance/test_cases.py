@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 from tests.conformance.cases import Case
+from tests.conformance.dispatcher.interpreter import run_case as run_dispatcher_case
 from tests.conformance.errors import Mismatch
 from tests.conformance.pipeline.backends import Backend
 from tests.conformance.pipeline.interpreter import run_case
@@ -14,7 +15,7 @@ from tests.conformance.summary import Summary
 OpenBackend = Callable[[], AbstractAsyncContextManager[Backend]]
 Interpreter = Callable[[Case, OpenBackend], Awaitable[None]]
 
-INTERPRETERS: dict[str, Interpreter] = {"pipeline": run_case}
+INTERPRETERS: dict[str, Interpreter] = {"pipeline": run_case, "dispatcher": run_dispatcher_case}
 """Who carries out the cases of each format; a new format is registered here."""
 
 
@@ -26,7 +27,7 @@ async def test_case(case: Case, open_backend: OpenBackend, summary: Summary) -> 
         pytest.skip(reason)
     deviation = summary.deviations.get(case.id)
     try:
-        await INTERPRETERS["pipeline"](case, open_backend)
+        await INTERPRETERS[case.format](case, open_backend)
     except Exception as error:
         if deviation is not None:
             summary.deviates(case, deviation)

@@ -307,12 +307,12 @@ def _answered(recorder: Recorder, delivered: Delivered, answer: approvals.Answer
 
 
 def _changes(recorder: Recorder, output: Output) -> bool:
-    """Whether an event from outside does anything now: a table that knows its type decides, else who takes it."""
+    """Whether an event from outside does anything now: a table that knows its type decides, else it is stored."""
     names = names_of(recorder, output.event)
     table = recorder.definition.table
     if any(row.on in names for row in table.rows):
         return matching_row(table, recorder.run, names, output.value, recorder.world) is not None
-    return output.event in recorder.definition.takers
+    return True
 
 
 def _move(recorder: Recorder, delivered: Delivered, body: Move) -> Outcome:

@@ -8,6 +8,7 @@ from waybook.engine.approvals import open_approvals
 from waybook.engine.definition import FAILED, Definition
 from waybook.engine.dispatch import limit_reached, missing_inputs
 from waybook.engine.run import Action, Run
+from waybook.engine.stall import OpenRequest, open_requests
 from waybook.engine.times import iso
 from waybook.events.engine import ApprovalRequested
 
@@ -162,6 +163,7 @@ class Why(msgspec.Struct, frozen=True):
     next_move: str
     running: tuple[str, ...] = ()
     missing: dict[str, tuple[str, ...]] = {}
+    requests: tuple[OpenRequest, ...] = ()
     limits: tuple[str, ...] = ()
     error: str | None = None
     approvals: tuple[Waiting, ...] = ()
@@ -185,6 +187,7 @@ def why(
         next_move=_next_move(run, held, running, scheduler),
         running=tuple(a.step for a in running),
         missing=missing_inputs(definition, run) if known else {},
+        requests=open_requests(definition, run) if known else (),
         limits=tuple(s.name for s in definition.steps.values() if limit_reached(s, run)) if known else (),
         error=_last_error(run),
         approvals=tuple(_waiting(name, a.request) for name, a in open_approvals(run).items()),

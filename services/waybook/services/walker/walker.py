@@ -92,6 +92,7 @@ class WalkerOptions(msgspec.Struct, frozen=True):
     lane_consumers: tuple[str, ...] = ()
     lane_slots: int = 16
     clock_margin_ms: int = CLOCK_MARGIN_MS
+    executions: int | None = None
 
 
 class Walker:
@@ -293,7 +294,7 @@ class Walker:
 
     def free_slots(self) -> int:
         """Executions that one commit may begin."""
-        return ALL_AT_ONCE
+        return self._options.executions if self._options.executions is not None else ALL_AT_ONCE
 
     async def gone(self, sequences: Collection[int]) -> frozenset[int]:
         """Those of `sequences` at which COMMANDS holds nothing any more."""
