@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from waybook.events.engine import Parent
+
 
 def _null() -> msgspec.Raw:
     """What stands for an absent Raw: msgspec neither decodes `Raw | None` nor shows a Raw default in a JSON Schema."""
@@ -49,7 +51,8 @@ class StartPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     `event` names the start event's type, `body` is its JSON or, above 64 KiB, absent with `reference` naming
     an object in the bucket `artifacts`. `content` is the digest of the canonical content. `mailbox` and `id`
     are what the run id was made of. `thread` is the token of the thread that the run belongs to. `deadline_ms`: how
-    long the run may stay open, None: as the agent says. `user`: who asks, as the gateway knows them.
+    long the run may stay open, None: as the agent says. `user`: who asks, as the gateway knows them. `parent`: the
+    run and request that ask for this one, believed from the relay only.
     """
 
     event: str
@@ -64,6 +67,7 @@ class StartPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     configuration: dict[str, Any] = {}
     deadline_ms: int | None = None
     user: str | None = None
+    parent: Parent | None = None
 
 
 class SignalPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -10,6 +10,7 @@ import msgspec
 from waybook.agents.agent import Agent
 from waybook.agents.checks import check_sheet
 from waybook.agents.config import AgentConfig
+from waybook.agents.delegation import AgentRequest
 from waybook.agents.errors import DefinitionError, UndeclaredOutput
 from waybook.agents.findings import errors
 from waybook.agents.gate import gate
@@ -123,6 +124,7 @@ def _kind(cls: type[Event]) -> EventKind:
         (StopEvent, "stop"),
         (DecisionEvent, "decision"),
         (ExternalEvent, "external"),
+        (AgentRequest, "delegation"),
         (RequestEvent, "request"),
     ):
         if issubclass(cls, base):

@@ -4,7 +4,9 @@ from typing import Any
 
 import msgspec
 
+from waybook.agents.config import AgentConfig
 from waybook.agents.errors import IncompleteAgentReference
+from waybook.events.subjects import AGENT_TOKEN
 from waybook.events.typed import Event, RequestEvent, StartEvent
 
 
@@ -19,10 +21,13 @@ class AgentRequest(RequestEvent, frozen=True, kw_only=True):
     fields: dict[str, Any]
     schema: int = 1
     timeout_ms: int | None = None
+    configuration: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
         if not self.agent.strip() or not self.start.strip():
             raise IncompleteAgentReference("work is handed to an agent by its name; this one is blank")
+        if not AGENT_TOKEN.fullmatch(self.agent) or self.agent.startswith("@"):
+            raise IncompleteAgentReference(f"{self.agent!r} is no agent's name: a-z, 0-9, _ and -, up to 32 characters")
 
 
 class AgentResponse(Event, frozen=True, kw_only=True):
@@ -47,16 +52,19 @@ class AgentFailure(Event, frozen=True, kw_only=True):
     message: str
 
 
-def delegate(agent: str, start: StartEvent, *, timeout_s: float | None = None) -> AgentRequest:
+def delegate(
+    agent: str, start: StartEvent, *, timeout_s: float | None = None, configuration: AgentConfig | None = None
+) -> AgentRequest:
     """The request that lets the agent named `agent` begin with `start`.
 
     `timeout_s`: an AgentFailure comes when there is no answer by then; None: it is waited for without end, which `waybook
-    why` shows. Raises IncompleteAgentReference for a blank name.
+    why` shows. `configuration` is that of the other agent's run. Raises IncompleteAgentReference for a blank name.
     """
     return AgentRequest(
         agent=agent,
         start=type(start).__name__,
         fields=msgspec.to_builtins(start),
         schema=type(start).SCHEMA,
+        configuration=msgspec.to_builtins(configuration) if configuration is not None else {},
         timeout_ms=round(timeout_s * 1000) if timeout_s is not None else None,
     )

@@ -17,10 +17,10 @@ def arm_run_deadline(recorder: Recorder, start: Start) -> None:
         recorder.record(e.TimerArmed(timer_class="deadline", due=recorder.now + within, about=ABOUT_RUN))
 
 
-def run_deadline(recorder: Recorder, timer: str | None) -> Outcome | None:
+def run_deadline(recorder: Recorder, timer: str) -> Outcome | None:
     """The outcome of a fire of the run's deadline; None when that is not what the timer is."""
-    pending = recorder.run.timers.get(timer) if timer is not None else None
-    if timer is None or pending is None or pending.about != ABOUT_RUN:
+    pending = recorder.run.timers.get(timer)
+    if pending is None or pending.about != ABOUT_RUN:
         return None
     recorder.record(e.TimerFired(timer=timer))
     seconds = (pending.due - recorder.run.started_at) / 1000

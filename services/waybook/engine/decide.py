@@ -6,7 +6,7 @@ given, on the state that the ones before it left, so the result is the same as o
 
 from collections.abc import Sequence
 
-from waybook.engine import approvals, claims, operations
+from waybook.engine import approvals, claims, delegation, operations
 from waybook.engine.deadlines import arm_run_deadline, fail_run, run_deadline
 from waybook.engine.definition import Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
@@ -15,6 +15,7 @@ from waybook.engine.fold import seal
 from waybook.engine.inputs import (
     Accepted,
     Cancel,
+    ChildAnswer,
     Completed,
     Continue,
     Decide,
@@ -66,7 +67,10 @@ def decide(
         outcomes: list[Outcome] = []
         try:
             for one in inputs:
-                outcomes.append(_decide_one(recorder, one, spoiled.get(len(outcomes), ())))
+                outcome = _decide_one(recorder, one, spoiled.get(len(outcomes), ()))
+                if recorder.failed_gate is not None:
+                    _fail_by_gate(recorder, recorder.failed_gate)
+                outcomes.append(outcome)
         except RowFailed as error:
             spoiled[len(outcomes)] = (*spoiled.get(len(outcomes), ()), error)
             continue
@@ -75,6 +79,16 @@ def decide(
     if after is not None and recorder.events:
         seal(after, recorder.version, now, definition.hash, recorder.commands)
     return Decision(tuple(recorder.events), tuple(outcomes), tuple(recorder.commands), after, recorder.diagnostics)
+
+
+def _fail_by_gate(recorder: Recorder, failed: e.PreconditionFailed) -> None:
+    """A precondition raised: the run fails by its table's row for StepFailed, asked with a failure that stands for it."""
+    recorder.failed_gate = None
+    take_row(
+        recorder,
+        ("StepFailed",),
+        e.StepFailed(action="", step=failed.step, error=failed.error, failures=0, exhausted=True, duration_ms=0),
+    )
 
 
 def commit_of(decision: Decision, definition: Definition, actor: str) -> Commit:
@@ -159,7 +173,9 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
             return _answered(recorder, delivered, approvals.expire(recorder, body.timer, approval))
         if body.timer is not None and operations.is_reconcile(recorder.run, body.timer):
             return operations.ask(recorder, body.timer, Holder(delivered.command.id, delivered.claim))
-        return run_deadline(recorder, body.timer) or retry(recorder, delivered, body)
+        return _deadline(recorder, delivered, body.timer) or retry(recorder, delivered, body)
+    if isinstance(body, ChildAnswer):
+        return _child_answered(recorder, delivered, delegation.answer(recorder, body))
     if isinstance(body, Settle):
         holder = Holder(delivered.command.id, delivered.claim)
         return operations.settle(recorder, body, holder, person=delivered.person)
@@ -188,6 +204,7 @@ def _start(recorder: Recorder, delivered: Delivered, start: Start) -> Outcome:
             content=start.content,
             flags=start.flags,
             user=start.user,
+            parent=start.parent,
         )
     )
     arm_run_deadline(recorder, start)
@@ -217,6 +234,10 @@ def _publish(
         if row is not None and row.restart:
             restart(recorder, row.name, row.reason(recorder.run, output.value) if row.reason else None, holder)
             unhandled = ()
+    if recorder.definition.delegates and not recorder.run.ended:
+        for output, name in zip(outputs, names, strict=True):
+            if recorder.definition.kinds.get(output.event) == "delegation":
+                delegation.ask(recorder, name, output.value)
     dispatch(recorder, (*unhandled, *names) if unhandled else names, holder)
 
 
@@ -328,8 +349,27 @@ def _move(recorder: Recorder, delivered: Delivered, body: Move) -> Outcome:
 def _cancel(recorder: Recorder, body: Cancel) -> Outcome:
     if recorder.run.ended:
         return Refused("terminal", f"the run has ended as {recorder.run.outcome}")
+    if recorder.run.children:
+        delegation.cancel_children(recorder, body.reason)
     if take_row(recorder, ("CancelRequested",), body) is None:
         close(recorder, "cancelled")
+    return Accepted()
+
+
+def _deadline(recorder: Recorder, delivered: Delivered, timer: str | None) -> Outcome | None:
+    """A fire of the run's deadline, or of a request's; None when the timer is something else."""
+    if timer is None or recorder.run.timers.get(timer) is None:
+        return None
+    said = run_deadline(recorder, timer) or delegation.expire(recorder, timer)
+    return _child_answered(recorder, delivered, said) if said is not None else None
+
+
+def _child_answered(recorder: Recorder, delivered: Delivered, said: tuple[Output, str] | Outcome) -> Outcome:
+    """Publishes the event that settles a request."""
+    if not isinstance(said, tuple):
+        return said
+    output, request = said
+    _publish(recorder, (output,), Holder(delivered.command.id, delivered.claim), request=request)
     return Accepted()
 
 

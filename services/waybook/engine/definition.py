@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from waybook.engine.run import Published, Run
 
 ParameterKind = Literal["required", "optional", "list", "optional_list", "fixed_list"]
-EventKind = Literal["plain", "start", "stop", "external", "decision", "request"]
+EventKind = Literal["plain", "start", "stop", "external", "decision", "request", "delegation"]
 
 FAILED = "failed"
 """The one state that every lifecycle shares: a step failed; nothing begins until a retry or a person moves the run."""
@@ -138,7 +138,8 @@ class Definition(msgspec.Struct, frozen=True):
     `kinds` says of every event type of the agent what it is; `decode` turns a stored payload into the typed
     event and must be pure. `reads`: by event type, the system aggregates that rows on it look at. `schemas`: versions
     of the events that the engine itself makes (answers of approvals), 1 unless given. `gates` are the steps' preconditions. `check_configuration` says what is wrong with the
-    configuration of a new run, or None. `run_deadline_ms`: how long a run may stay open, None: no limit.
+    configuration of a new run, or None. `run_deadline_ms`: how long a run may stay open, None: no limit. `delegates`:
+    whether it hands work to other agents.
     """
 
     agent: str
@@ -153,6 +154,7 @@ class Definition(msgspec.Struct, frozen=True):
     gates: Mapping[str, Gate] = {}
     check_configuration: Callable[[Mapping[str, Any]], str | None] | None = None
     run_deadline_ms: int | None = None
+    delegates: bool = False
 
     @classmethod
     def build(
@@ -192,6 +194,7 @@ class Definition(msgspec.Struct, frozen=True):
             gates=gates or {},
             check_configuration=check_configuration,
             run_deadline_ms=run_deadline_ms,
+            delegates="delegation" in kinds.values(),
         )
 
     def carries(self, definition: str) -> bool:

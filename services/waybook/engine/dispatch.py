@@ -8,7 +8,6 @@ from collections.abc import Collection, Sequence
 
 from waybook.engine.definition import FAILED, Definition, Parameter, Step
 from waybook.engine.errors import GateFailed
-from waybook.engine.lifecycle import take_row
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Published, Run, execution_key
 from waybook.events import engine as e
@@ -68,7 +67,7 @@ def dispatch(recorder: Recorder, names: Sequence[str], holder: Holder) -> None:
     A precondition that raises fails the run; events not looked at by then wait for it to go on.
     """
     for index, name in enumerate(names):
-        if not may_begin(recorder.definition, recorder.run):
+        if recorder.failed_gate is not None or not may_begin(recorder.definition, recorder.run):
             return
         try:
             _dispatch(recorder, recorder.run.event(name), holder)
@@ -109,11 +108,10 @@ def _may_pass(recorder: Recorder, step: Step, trigger: Published) -> bool:
 
 
 def _fail(recorder: Recorder, error: GateFailed, trigger: str, waiting: tuple[str, ...]) -> None:
-    """The run fails by its table's row for StepFailed, which is asked with a failure that stands for the precondition's."""
+    """Keeps that the precondition raised; `decide` then fails the run, and nothing more begins."""
     failure = e.Failure(type=type(error.cause).__name__, text=str(error), retryable=False)
-    recorder.record(e.PreconditionFailed(step=error.step, trigger=trigger, error=failure, waiting=waiting))
-    failed = e.StepFailed(action="", step=error.step, error=failure, failures=0, exhausted=True, duration_ms=0)
-    take_row(recorder, ("StepFailed",), failed)
+    recorder.failed_gate = e.PreconditionFailed(step=error.step, trigger=trigger, error=failure, waiting=waiting)
+    recorder.record(recorder.failed_gate)
 
 
 def note_overflow(recorder: Recorder, step: Step, trigger: Published) -> None:

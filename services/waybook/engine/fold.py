@@ -343,6 +343,10 @@ def _precondition_failed(run: Run, event: e.PreconditionFailed, name: str, at: i
     run.unhandled.extend(event.waiting)
 
 
+def _child_requested(run: Run, event: e.ChildRequested, name: str, at: int) -> None:
+    run.children = {**run.children, event.request: event}
+
+
 def _ended(run: Run, event: e.RunEnded, name: str, at: int) -> None:
     run.outcome = event.outcome
     run.result = event.result
@@ -360,6 +364,7 @@ def _step_reused(run: Run, event: e.StepReused, name: str, at: int) -> None:
 _HANDLERS: dict[type, Callable[[Run, Any, str, int], None]] = {
     e.EventPublished: _published,
     e.ContextChanged: _context_changed,
+    e.ChildRequested: _child_requested,
     e.PreconditionFailed: _precondition_failed,
     e.ThreadContextChanged: thread.fold_context,
     e.Transitioned: _transitioned,

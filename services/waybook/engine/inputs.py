@@ -11,7 +11,7 @@ from waybook.engine.contract import Contract
 from waybook.engine.intents import Effect, Settle
 from waybook.engine.run import Run
 from waybook.events.command import Command
-from waybook.events.engine import Claim, ContextChange, EngineEvent, Failure, TokenUsage
+from waybook.events.engine import Claim, ContextChange, EngineEvent, Failure, Parent, TokenUsage
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -38,6 +38,7 @@ class Start(msgspec.Struct, frozen=True):
     configuration: dict[str, Any] = {}
     deadline_ms: int | None = None
     user: str | None = None
+    parent: Parent | None = None
 
 
 class Signal(msgspec.Struct, frozen=True):
@@ -97,7 +98,23 @@ class Decide(msgspec.Struct, frozen=True):
     digest: str | None = None
 
 
-Body = Start | Signal | Move | Retry | Cancel | Continue | Exec | Restart | Decide | Settle
+class ChildAnswer(msgspec.Struct, frozen=True):
+    """What became of the run that works on `request`. `result` names the event that ended it.
+
+    `stop` and `fields` are that event's type and fields.
+    """
+
+    request: str
+    agent: str
+    run: str
+    outcome: str
+    result: str | None = None
+    stop: str | None = None
+    fields: dict[str, Any] = {}
+    error: str | None = None
+
+
+Body = Start | Signal | Move | Retry | Cancel | Continue | Exec | Restart | Decide | Settle | ChildAnswer
 
 
 class Delivered(msgspec.Struct, frozen=True):

@@ -38,6 +38,7 @@ class Recorder:
         self.events: list[e.EngineEvent] = []
         self.commands: list[str] = []
         self.diagnostics: tuple[Diagnostic, ...] = ()
+        self.failed_gate: e.PreconditionFailed | None = None
         self.started = run is not None
         self.run: Run = run  # type: ignore[assignment]  # only to be asked for once the run has started
 

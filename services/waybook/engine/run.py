@@ -9,6 +9,7 @@ from waybook.events.engine import (
     ApprovalDecided,
     ApprovalRequested,
     Bindings,
+    ChildRequested,
     Claim,
     ContextChange,
     Failure,
@@ -141,6 +142,7 @@ class Run(msgspec.Struct, kw_only=True):
     repetitions of operations by step, name and key. These two are replaced, never changed, so copies share them.
     `context` is the run context, empty once the run has ended; `thread_changes` are what it changed in its thread's,
     by the event that says so. `gate_failure`: the precondition that raised last, and how. `reason`: why it ended.
+    `children` are the runs of other agents that it asked for, by request.
     """
 
     key: RunKey
@@ -184,6 +186,7 @@ class Run(msgspec.Struct, kw_only=True):
     context: Mapping[str, Any] = {}
     thread_changes: tuple[tuple[str, tuple[ContextChange, ...]], ...] = ()
     gate_failure: tuple[str, Failure] | None = None
+    children: Mapping[str, ChildRequested] = {}
     outcome: str | None = None
     result: str | None = None
     reason: str | None = None

@@ -5,6 +5,9 @@ import msgspec
 from waybook.engine.definition import Definition
 from waybook.engine.run import Run
 
+ASKING = frozenset({"request", "delegation"})
+"""Kinds of events that wait for an answer."""
+
 
 class OpenRequest(msgspec.Struct, frozen=True):
     """A question that nobody answered yet: the event's name, which the answer's signal gives, and its type."""
@@ -15,6 +18,6 @@ class OpenRequest(msgspec.Struct, frozen=True):
 
 def open_requests(definition: Definition, run: Run) -> tuple[OpenRequest, ...]:
     """The requests of this walk that are not answered, oldest first."""
-    asked = [p for t, kind in definition.kinds.items() if kind == "request" for p in run.visible.get(t, ())]
+    asked = [p for t, kind in definition.kinds.items() if kind in ASKING for p in run.visible.get(t, ())]
     asked.sort(key=lambda p: p.ordinal)
     return tuple(OpenRequest(p.name, p.event) for p in asked if p.name not in run.answered)

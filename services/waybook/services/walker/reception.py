@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from waybook.agents.definition import AgentDefinition
-from waybook.engine.inputs import Refused
+from waybook.engine.inputs import ChildAnswer, Delivered, Refused
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, StartPayload
 from waybook.events.engine import ThreadJoined
@@ -80,6 +82,8 @@ class Reception:
         definition = await self._definition(subject, current)
         try:
             request, start = await read_request(delivery, subject, command, definition, self._objects)
+            if isinstance(request.body, ChildAnswer) and request.body.result is not None:
+                request = await self._with_stop(subject.key, request, request.body)
         except InvalidInput:
             lane = await self._foreign_lane(subject.key)
             if lane is None:
@@ -90,6 +94,16 @@ class Reception:
         if start is not None and start.thread is not None and start.thread != subject.key.run:
             await self._join_thread(subject.key, start)
         return subject.key, Item(request, delivery, start)
+
+    async def _with_stop(self, caller: RunKey, request: Delivered, said: ChildAnswer) -> Delivered:
+        """An answer with the stop event that it speaks of, read from the run that answers."""
+        child = await self._lifecycle.load(RunKey(caller.tenant, said.agent, said.run))
+        if child is None or said.result is None:
+            return request
+        stop = child.event(said.result)
+        fields = msgspec.json.decode(stop.payload)
+        body = msgspec.structs.replace(said, stop=stop.event, fields=fields if isinstance(fields, dict) else {})
+        return msgspec.structs.replace(request, body=body)
 
     async def _acknowledge(self, delivery: Delivery) -> None:
         """Unless somebody else may have the command by now; then it comes again."""

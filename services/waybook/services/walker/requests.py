@@ -8,6 +8,7 @@ from waybook.agents.definition import AgentDefinition
 from waybook.engine.inputs import (
     Body,
     Cancel,
+    ChildAnswer,
     Continue,
     Decide,
     Delivered,
@@ -143,6 +144,8 @@ async def read_request(
     try:
         if subject.verb == "start":
             start = _start.decode(command.payload)
+            if start.parent is not None and subject.issuer != "relay":
+                raise InvalidInput("only the relay starts a run for another one")
             body: Body = await _start_body(start, definition, objects)
         else:
             body = _other_body(subject, command.payload, definition)
@@ -178,6 +181,7 @@ async def _start_body(payload: StartPayload, definition: AgentDefinition, object
         payload.configuration,
         payload.deadline_ms,
         payload.user,
+        payload.parent,
     )
 
 
@@ -209,6 +213,8 @@ def _other_body(subject: CommandSubject, payload: msgspec.Raw, definition: Agent
     if verb == "restart":
         restart = msgspec.json.decode(raw, type=RestartPayload)
         return Restart(restart.keep, restart.reason)
+    if verb == "answer":
+        return msgspec.json.decode(raw, type=ChildAnswer)
     if verb == "continue":
         return Continue()
     if verb == "exec":
