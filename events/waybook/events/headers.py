@@ -13,6 +13,7 @@ SCHEMAS = (
 )
 CAUSATION = "Waybook-Causation"  # id of the command that caused it
 CORRELATION = "Waybook-Correlation"  # id of the first command of the chain
+PARENT = "Waybook-Parent"  # `agent/run/request` on every commit of a run that another one asked for
 TRACEPARENT = "traceparent"  # W3C trace context
 REPLY = "Waybook-Reply"  # subject on which a command's answer is awaited
 REASON = "Waybook-Reason"  # why a command stands in DEAD

@@ -99,6 +99,19 @@ def parse_command_subject(subject: str) -> CommandSubject:
     return CommandSubject(parts[1], parts[2], parts[3], RunKey(parts[4], parts[5], parts[6]), parts[7])  # type: ignore[arg-type]
 
 
+def timer_subject(key: RunKey, name: str, timer_class: str, *, fired: bool = False) -> str:
+    """Subject of one timer in TIMERS, armed or fired; `*` as the class stands for all of them."""
+    return f"timer.{'fire' if fired else 'arm'}.{timer_class}.{key.tenant}.{key.agent}.{key.run}.{name}"
+
+
+def parse_timer_subject(subject: str) -> tuple[RunKey, str, str]:
+    """Run, name and class of a timer's subject; InvalidInput when it is not one."""
+    parts = subject.split(".")
+    if len(parts) != 8 or parts[0] != "timer" or parts[1] not in ("arm", "fire"):
+        raise InvalidInput(f"{subject!r} is not a subject of TIMERS")
+    return RunKey(parts[3], parts[4], parts[5]), f"{parts[6]}.{parts[7]}", parts[2]
+
+
 def dead_subject(subject: str) -> str:
     """Where DEAD keeps a command that was published on `subject`."""
     return f"dead.{subject}"

@@ -93,6 +93,31 @@ class ProjectionRestarted(msgspec.Struct, frozen=True, gc=False):
     stream: str
 
 
+class TimersArmed(msgspec.Struct, frozen=True, gc=False):
+    """A timer of this class stands in TIMERS that did not before."""
+
+    timer_class: str
+
+
+class TimerHandedOver(msgspec.Struct, frozen=True, gc=False):
+    """A fire became a command, `late_s` seconds after its due time by the scheduler's clock."""
+
+    timer_class: str
+    late_s: float
+
+
+class TimerRearmed(msgspec.Struct, frozen=True, gc=False):
+    """A fire came early by the scheduler's clock and was armed again."""
+
+    timer_class: str
+
+
+class CommandGiven(msgspec.Struct, frozen=True, gc=False):
+    """The scheduler stored a command, fires included."""
+
+    verb: str
+
+
 Details = (
     CommitStored
     | ConflictMet
@@ -105,6 +130,10 @@ Details = (
     | ClaimsLost
     | BatchProjected
     | ProjectionRestarted
+    | TimersArmed
+    | TimerHandedOver
+    | TimerRearmed
+    | CommandGiven
 )
 
 
@@ -144,3 +173,9 @@ class ProjectionState(msgspec.Struct, frozen=True):
     position: int | None = None
     lag_events: int | None = None
     lag_s: float | None = None
+
+
+class SchedulerState(msgspec.Struct, frozen=True):
+    """A scheduler at this moment. `healthy`: its ports answer."""
+
+    healthy: bool

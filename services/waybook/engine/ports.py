@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from waybook.events.engine import Claim
+from waybook.events.engine import Claim, TimerClass
 from waybook.events.errors import RetryableError, TerminalError
 from waybook.events.subjects import RunKey
 
@@ -255,4 +255,87 @@ class Clock(Protocol):
 
     def now(self) -> int:
         """Milliseconds since the epoch, UTC."""
+        ...
+
+
+class TimerRef(msgspec.Struct, frozen=True):
+    """A timer of a run. `name` is that of its TimerArmed (`"<version>.<index>"`), never used again; `due` in ms UTC."""
+
+    key: RunKey
+    name: str
+    timer_class: TimerClass
+    due: int
+
+
+class Fire(Protocol):
+    """A timer that fired, under a lease: what is neither acknowledged nor given back comes again.
+
+    `fired_at` is the server's clock at the fire, ms UTC.
+    """
+
+    timer: TimerRef
+    fired_at: int
+
+    async def ack(self) -> None: ...
+    async def nak(self, delay_s: float = 0.0) -> None: ...
+
+
+class Timers(Protocol):
+    """TIMERS: what is armed fires once, after its time by the server's clock. One publisher: the scheduler."""
+
+    async def ensure_consumers(self, *, recreate: bool = False) -> None:
+        """Makes the consumers of fires that are missing; `recreate` as in CommandQueue. Raises as that does."""
+        ...
+
+    async def arm(self, timer: TimerRef, at: int | None = None) -> bool:
+        """Arms a timer, for `at` (ms UTC by the server's clock) in place of its due time; False when it is armed.
+
+        A time that is past fires at once. Raises PortUnavailable (outcome unknown: arm again), PortMisconfigured.
+        """
+        ...
+
+    async def cancel(self, key: RunKey, name: str) -> None:
+        """Takes a timer back, armed or fired; nothing happens when there is none. Raises as `arm`."""
+        ...
+
+    async def pull(self, timer_class: TimerClass, batch: int, timeout_s: float) -> Sequence[Fire]:
+        """Up to `batch` fires of a class, as soon as there is one; empty after `timeout_s`. Raises as CommandQueue.pull."""
+        ...
+
+    async def standing(self) -> frozenset[tuple[RunKey, str]]:
+        """All timers that are armed, or fired and not acknowledged. Raises PortUnavailable."""
+        ...
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """A commit of STATE, told by its headers. `stored_at` is the server's clock, ms UTC; `handle` is the port's own."""
+
+    subject: str
+    sequence: int
+    headers: Mapping[str, str]
+    stored_at: int
+    handle: object = None
+
+
+class Notices(Protocol):
+    """The commits of STATE that follow-up work may hang on, through one durable consumer that sees headers only."""
+
+    async def ensure_consumer(self, *, rewind: bool = False) -> None:
+        """Makes the consumer when it is missing. `rewind`: what was told and not acknowledged is told again at once."""
+        ...
+
+    async def pull(self, batch: int, timeout_s: float) -> Sequence[Notice]:
+        """Looks at up to `batch` commits, as soon as there is one; those of the wanted types, or of a child's run.
+
+        The others are acknowledged by this. Empty after `timeout_s`, and when there were others only. Raises
+        PortUnavailable, PortMisconfigured.
+        """
+        ...
+
+    async def read(self, notice: Notice) -> Record | None:
+        """The commit itself; None when the stream has lost it. Raises PortUnavailable."""
+        ...
+
+    async def ack(self, notices: Sequence[Notice]) -> None:
+        """What hangs on these is done; a lost word means that they are told again."""
         ...

@@ -105,6 +105,19 @@ CONSUMER_RULES: Mapping[str, tuple[Rule, ...]] = {
         Rule("filter_subjects", None, "read models miss commits and take the gaps for losses"),
         Rule("headers_only", False, "commits come without their events"),
     ),
+    "STATE_*/relay": (
+        Rule("ack_policy", "explicit", "of two schedulers one acknowledges what the other has not done"),
+        Rule("filter_subject", None, "timers of other runs are never armed"),
+        Rule("filter_subjects", None, "timers of other runs are never armed"),
+    ),
+    "TIMERS/*": (
+        Rule("ack_policy", "explicit", "a fire is lost before its command is stored"),
+        Rule("max_deliver", -1, "a fire is given up without a trace after some deliveries"),
+        Rule("deliver_policy", "all", "timers that fired before are never told"),
+        Rule("headers_only", False, "fires come without what they are about"),
+        Rule("inactive_threshold", 0, "the consumer vanishes when nobody pulls for a while"),
+        Rule("deliver_subject", None, "fires are pushed, not pulled at the allowed rate"),
+    ),
 }
 # A difference from the declaration in one of these breaks something, whatever the stream.
 AS_DECLARED: Mapping[str, str] = {
