@@ -259,6 +259,7 @@ def commit_headers(
     causation: str | None = None,
     correlation: str | None = None,
     traceparent: str | None = None,
+    parent: str | None = None,
 ) -> dict[str, str]:
     """The headers of a commit, without the guard: types, schema versions above 1, definition, and what is given.
 
@@ -278,6 +279,8 @@ def commit_headers(
         headers[names.CORRELATION] = correlation
     if traceparent:
         headers[names.TRACEPARENT] = traceparent
+    if parent:
+        headers[names.PARENT] = parent
     together = "".join(headers.values())  # one look at all, since every commit passes here
     if not (together.isascii() and together.isprintable()):
         name, value = next((n, v) for n, v in headers.items() if not (v.isascii() and v.isprintable()))

@@ -121,6 +121,8 @@ def _abandoned(change: RunChange, event: e.ActionAbandoned) -> None:
     action = progress.open.pop(event.action, None)
     if action is not None and action.released:
         progress.released.pop(action.execution, None)
+    elif action is None:
+        progress.released = {due: a for due, a in progress.released.items() if a != event.action}
     if action is not None and event.failures is not None:
         progress.failures[action.step] = event.failures
         if event.exhausted:
@@ -152,6 +154,8 @@ def _released(change: RunChange, event: e.ActionReleased) -> None:
     if action is not None:
         action.released = True
         change.progress.released[action.execution] = event.action
+        if event.reason == "wait":
+            del change.progress.open[event.action]  # held by nobody; a timer begins the next attempt
     change.end_action(event.action, ActionEnd("pending"))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from waybook.events import engine as e
 from waybook.events.subjects import RunKey
-from waybook.projections import agent_actions, approvals, hold, inbound_messages
+from waybook.projections import agent_actions, approvals, hold, inbound_messages, timers
 from waybook.projections.changes import Handler, RunChange
 from waybook.projections.errors import ProjectionStopped
 from waybook.projections.progress import Entry, Progress
@@ -12,7 +12,13 @@ from waybook.projections.progress import Entry, Progress
 HANDLERS: dict[type, tuple[Handler, ...]] = {
     event: tuple(
         handlers[event]
-        for handlers in (agent_actions.HANDLERS, hold.HANDLERS, approvals.HANDLERS, inbound_messages.HANDLERS)
+        for handlers in (
+            agent_actions.HANDLERS,
+            hold.HANDLERS,
+            approvals.HANDLERS,
+            inbound_messages.HANDLERS,
+            timers.HANDLERS,
+        )
         if event in handlers
     )
     for event in e.EngineEvent.__args__

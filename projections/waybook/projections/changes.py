@@ -1,6 +1,6 @@
 """What a batch of commits changes of one run, as the handlers of the read models gather it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -101,18 +101,21 @@ NO_ROWS: dict[str, ApprovalRow] = {}
 NO_ENDS: dict[str, ApprovalEnd] = {}
 """Shared by all changes without approvals; never filled."""
 
+NO_TIMERS: Mapping[str, tuple[str, int, str]] = {}
+
 
 class RunChange:
     """Changes of one run in one batch. `commit` and `index` say where the handler stands.
 
     `started` is set when the run's first commit is in the batch: then its row is new. `fields` are merged into the
     row's. `actions` are rows begun here, `ends` ends of rows begun before, `dropped` pending rows that go. `approvals`
-    are rows asked for here, `approval_ends` what became of earlier ones.
+    are rows asked for here, `approval_ends` what became of earlier ones. `timers` are armed here, `resolved` those armed
+    before that go; both are replaced, not changed, since most runs have none.
     """
 
     __slots__ = (
         "actions", "approval_ends", "approvals", "commit", "dropped", "ends", "fields", "index", "key", "progress",
-        "sequence", "started",
+        "resolved", "sequence", "started", "timers",
     )  # fmt: skip
 
     def __init__(self, key: RunKey, progress: Progress) -> None:
@@ -128,6 +131,8 @@ class RunChange:
         self.dropped: dict[str, None] = {}
         self.approvals = NO_ROWS
         self.approval_ends = NO_ENDS
+        self.timers: Mapping[str, tuple[str, int, str]] = NO_TIMERS
+        self.resolved: tuple[str, ...] = ()
 
     @property
     def event_name(self) -> str:

@@ -8,7 +8,7 @@ from waybook.projections.migrate import lock, migrate
 from waybook.projections.session import Connection
 from waybook.projections.statements import identifier, placed, statements
 
-HANDLERS_VERSION = 1
+HANDLERS_VERSION = 2
 """Version of the handlers and of `Progress`; raise it when the same log gives other rows."""
 
 _GENERATIONS = statements("generations")
@@ -74,7 +74,13 @@ async def _add(connection: Connection, front: str, state: str) -> Generation:
 async def show(connection: Connection, front: str, generation: Generation) -> None:
     """Puts the views in front of a generation. To be called within a transaction."""
     await connection.execute(placed(_VIEWS["drop_views"], front=front))
-    views = ("create_messages_view", "create_actions_view", "create_approvals_view", "create_checkpoint_view")
+    views = (
+        "create_messages_view",
+        "create_actions_view",
+        "create_approvals_view",
+        "create_timers_view",
+        "create_checkpoint_view",
+    )
     for name in views:
         await connection.execute(placed(_VIEWS[name], front=front, tables=generation.schema))
 

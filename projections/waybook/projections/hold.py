@@ -12,6 +12,8 @@ from waybook.projections.changes import Handler, RunChange
 from waybook.projections.progress import Progress, Retry, execution
 
 FAILED = "failed"
+REASONS = {"wait": "rate_limit"}
+"""What a run waits for, by the class of its timer, where it is not called by that."""
 
 
 class Hold(NamedTuple):
@@ -39,7 +41,7 @@ def hold(progress: Progress) -> Hold:
         return MOVING  # begun, or offered to a worker
     if progress.timers:
         timer_class, due = min(progress.timers.values(), key=lambda t: t[1])
-        return Hold("retry" if timer_class == "retry" else "waiting", timer_class, due)
+        return Hold("retry" if timer_class == "retry" else "waiting", REASONS.get(timer_class, timer_class), due)
     return _stuck(progress) or Hold("waiting", progress.status)
 
 

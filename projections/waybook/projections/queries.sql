@@ -1,7 +1,7 @@
 -- name: messages
 -- Messages, newest first. Every filter that is null lets everything through.
 SELECT
-    run, tenant, agent, status, hold, hold_reason, hold_until, sender AS "from", subject, date, received_at, updated_at,
+    run, tenant, agent, status, hold, hold_reason, hold_until, wake_at, sender AS "from", subject, date, received_at, updated_at,
     processed_at, ended_at, outcome, error_message, thread, version, walk, security_flags, classification,
     confidence_score, draft_subject, agent_decision, approval_source, archive_reason, failed_stage, flags
 FROM {front}.inbound_messages
@@ -76,6 +76,31 @@ WHERE run = ANY ($1) AND ($2::text IS NULL OR tenant = $2) AND (ended_at IS NOT 
 -- Runs that have not ended, with the definition that they began under; $1 null: of all tenants.
 SELECT run, agent, tenant, definition, status, hold FROM {front}.inbound_messages
 WHERE ended_at IS NULL AND ($1::text IS NULL OR tenant = $1) AND NOT (definition = ANY ($2))
+ORDER BY received_at, run;
+
+-- name: timers
+-- All timers that runs wait for, soonest first.
+SELECT run, timer, tenant, agent, class, due FROM {front}.timers ORDER BY due, run, timer;
+
+-- name: standing_still
+-- Open runs without a commit since $1 and without a named blocker. A read model knows no definition: $2 names, as
+-- `agent:state`, the states in which the agents of $3 wait for somebody; in others nothing is waited for.
+SELECT run, agent, tenant, sequence FROM {front}.inbound_messages
+WHERE ended_at IS NULL AND updated_at < $1 AND status <> 'failed' AND (
+    hold = 'none'
+    OR (hold = 'waiting' AND hold_reason = status AND agent = ANY ($3) AND NOT (agent || ':' || status = ANY ($2)))
+)
+ORDER BY updated_at;
+
+-- name: unsent
+-- Open runs of a tenant with a send that may not have begun.
+SELECT run, agent, tenant FROM {front}.inbound_messages AS m
+WHERE ended_at IS NULL AND tenant = $1 AND (
+    status = 'approved' OR EXISTS (
+        SELECT 1 FROM {front}.timers AS t
+        WHERE t.run = m.run AND t.agent = m.agent AND t.tenant = m.tenant AND t.class = 'send'
+    )
+)
 ORDER BY received_at, run;
 
 -- name: beginning_with

@@ -67,6 +67,23 @@ class ReadModels:
         """
         return await self._rows("open_runs", tenant, list(but))
 
+    async def timers(self) -> list[dict[str, Any]]:
+        """All timers that runs wait for, soonest first."""
+        return await self._rows("timers")
+
+    async def standing_still(
+        self, since_ms: int, *, parked: Sequence[str] = (), agents: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """Open runs without a commit since then (ms UTC) and without a named blocker.
+
+        `parked`: the states, as `agent:state`, in which runs of `agents` wait for somebody.
+        """
+        return await self._rows("standing_still", since_ms, list(parked), list(agents))
+
+    async def unsent(self, tenant: str) -> list[dict[str, Any]]:
+        """Open runs of a tenant with a send that may not have begun."""
+        return await self._rows("unsent", tenant)
+
     async def beginning_with(
         self, characters: str, *, agent: str | None = None, tenant: str | None = None
     ) -> list[str]:

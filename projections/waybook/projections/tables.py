@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 
 from waybook.events.subjects import RunKey
-from waybook.projections import agent_actions, approvals, inbound_messages
+from waybook.projections import agent_actions, approvals, inbound_messages, timers
 from waybook.projections.batch import fold_batch, runs_of
 from waybook.projections.changes import RunChange
 from waybook.projections.errors import PositionMoved
@@ -21,6 +21,7 @@ _CHECKPOINT = statements("checkpoint")
 _MESSAGES = statements(inbound_messages.NAME)
 _ACTIONS = statements(agent_actions.NAME)
 _APPROVALS = statements(approvals.NAME)
+_TIMERS = statements(timers.NAME)
 
 KEPT_RUNS = 5_000
 
@@ -92,6 +93,8 @@ class Tables:
         await self._run(_ACTIONS["patch_actions"], agent_actions.patches(changes))
         await self._run(_APPROVALS["insert_approvals"], approvals.inserts(changes))
         await self._run(_APPROVALS["patch_approvals"], approvals.patches(changes))
+        await self._run(_TIMERS["drop_timers"], timers.drops(changes))
+        await self._run(_TIMERS["insert_timers"], timers.inserts(changes))
 
     async def _run(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         """A statement over columns as arrays: one round trip for all rows.

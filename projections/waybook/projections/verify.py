@@ -8,7 +8,7 @@ import msgspec
 
 from waybook.adapters.nats.connection import Connection as NatsConnection
 from waybook.events.codec import Codec
-from waybook.projections import agent_actions, approvals, inbound_messages
+from waybook.projections import agent_actions, approvals, inbound_messages, timers
 from waybook.projections.copy import Copy, ProgressCallback, copying
 from waybook.projections.errors import NoReadModels
 from waybook.projections.generation import live_generation
@@ -22,6 +22,7 @@ _TABLES = (
     (inbound_messages.NAME, "messages_by_key", inbound_messages.KEY),
     (agent_actions.NAME, "actions_by_key", agent_actions.KEY),
     (approvals.NAME, "approvals_by_key", approvals.KEY),
+    (timers.NAME, "timers_by_key", timers.KEY),
 )
 
 

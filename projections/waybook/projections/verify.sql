@@ -13,6 +13,11 @@ ORDER BY tenant COLLATE "C", agent COLLATE "C", run COLLATE "C", action COLLATE 
 SELECT * FROM approvals
 ORDER BY tenant COLLATE "C", agent COLLATE "C", run COLLATE "C", approval COLLATE "C";
 
+-- name: timers_by_key
+-- All rows in an order that does not depend on the database's collation.
+SELECT * FROM timers
+ORDER BY tenant COLLATE "C", agent COLLATE "C", run COLLATE "C", timer COLLATE "C";
+
 -- name: checkpoints
 -- How far the tables are, within the snapshot that is compared.
 SELECT stream, sequence FROM checkpoint;

@@ -1,6 +1,6 @@
 -- name: drop_views
 -- The views in front of the live generation; dropped and made anew in the transaction that swaps generations.
-DROP VIEW IF EXISTS {front}.inbound_messages, {front}.agent_actions, {front}.approvals, {front}.checkpoint;
+DROP VIEW IF EXISTS {front}.inbound_messages, {front}.agent_actions, {front}.approvals, {front}.timers, {front}.checkpoint;
 
 -- name: create_messages_view
 -- Companion fields that the documents name get a column each; all of them stay in `fields`.
@@ -33,8 +33,11 @@ SELECT
     fields ->> 'failed_stage' AS failed_stage,
     nullif(fields -> 'manual_takeover_at', 'null') AS manual_takeover_at,
     fields ->> 'archive_reason' AS archive_reason,
+    (
+        SELECT min(t.due) FROM {tables}.timers AS t WHERE t.run = m.run AND t.agent = m.agent AND t.tenant = m.tenant
+    ) AS wake_at,
     fields
-FROM {tables}.inbound_messages;
+FROM {tables}.inbound_messages AS m;
 
 -- name: create_actions_view
 -- Attempts, as they stand in the live generation.
@@ -51,6 +54,11 @@ SELECT
     run, approval, tenant, agent, status, action, resource, scope, summary, digest, requester, deciders, expires, policy,
     requested_at, decided_by, decided_at, reason, operation, revoked, revoked_at, sequence
 FROM {tables}.approvals;
+
+-- name: create_timers_view
+-- Timers that runs wait for.
+CREATE VIEW {front}.timers AS
+SELECT run, timer, tenant, agent, class, due, about FROM {tables}.timers;
 
 -- name: create_checkpoint_view
 -- How far the live generation is.

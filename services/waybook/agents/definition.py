@@ -55,6 +55,10 @@ class AgentDefinition(msgspec.Struct, frozen=True):
                 raise UndeclaredOutput(f"step {step} returned {type(event).__name__}; it declares {names}")
         return tuple(self.output(event) for event in events)
 
+    def with_retry_grid(self, grid_ms: int) -> "AgentDefinition":
+        """The same agent on another grid of retries, for the steps whose policy names none; its hash stays."""
+        return msgspec.structs.replace(self, engine=msgspec.structs.replace(self.engine, retry_grid_ms=grid_ms))
+
 
 def define(agent: type[Agent]) -> AgentDefinition:
     """The definition of an agent's class. Raises DefinitionError with every error that `check` finds.

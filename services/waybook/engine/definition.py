@@ -23,6 +23,7 @@ SHAPE_DIGITS = 8
 """How much of a definition's hash is that of its shape: what stored runs rely on."""
 
 FIVE_MINUTES_MS = 300_000
+ONE_HOUR_MS = 3_600_000
 TEN_MINUTES_MS = 600_000
 
 Guard = Callable[["Run", Any, "World"], bool]
@@ -52,10 +53,15 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """How often and when a failed step runs again: at the next multiple of `grid_ms`, `max_failures` in all."""
+    """How often and when a failed step runs again: at the next multiple of `grid_ms`, `max_failures` in all.
+
+    `grid_ms` None: the installation's grid (five minutes by default). `wait_budget_ms`: how long one execution may wait
+    because the other side asked it to (Retry-After) before a further wait counts as a failure.
+    """
 
     max_failures: int = 3
-    grid_ms: int = FIVE_MINUTES_MS
+    grid_ms: int | None = None
+    wait_budget_ms: int = ONE_HOUR_MS
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -137,9 +143,10 @@ class Definition(msgspec.Struct, frozen=True):
     It has 16 hexadecimal digits; two definitions that share the first eight differ in nothing but code.
     `kinds` says of every event type of the agent what it is; `decode` turns a stored payload into the typed
     event and must be pure. `reads`: by event type, the system aggregates that rows on it look at. `schemas`: versions
-    of the events that the engine itself makes (answers of approvals), 1 unless given. `gates` are the steps' preconditions. `check_configuration` says what is wrong with the
-    configuration of a new run, or None. `run_deadline_ms`: how long a run may stay open, None: no limit. `delegates`:
-    whether it hands work to other agents.
+    of the events that the engine itself makes (answers of approvals), 1 unless given. `gates` are the steps'
+    preconditions. `check_configuration` says what is wrong with the configuration of a new run, or None.
+    `run_deadline_ms`: how long a run may stay open, None: no limit. `delegates`: whether it hands work to other agents.
+    `retry_grid_ms`: the grid of steps whose policy names none.
     """
 
     agent: str
@@ -155,6 +162,7 @@ class Definition(msgspec.Struct, frozen=True):
     check_configuration: Callable[[Mapping[str, Any]], str | None] | None = None
     run_deadline_ms: int | None = None
     delegates: bool = False
+    retry_grid_ms: int = FIVE_MINUTES_MS
 
     @classmethod
     def build(

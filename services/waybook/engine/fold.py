@@ -233,10 +233,15 @@ def _abandoned(run: Run, event: e.ActionAbandoned, name: str, at: int) -> None:
 
 def _released(run: Run, event: e.ActionReleased, name: str, at: int) -> None:
     status: ActionStatus = "released" if event.about is None else "waiting"
-    run.actions[event.action] = replace(run.actions[event.action], status=status, ended_at=at)
+    action = run.actions[event.action] = replace(run.actions[event.action], status=status, ended_at=at)
     if event.about is not None:
         run.open.pop(event.action, None)
         run.waiting = {**run.waiting, event.action: event.about}
+    elif event.reason == "wait":
+        # Nobody holds it any more: its command is done, and a timer begins the next attempt.
+        run.open.pop(event.action, None)
+        waited = run.waited.get(action.execution, 0) + max(0, (event.until or at) - at)
+        run.waited = {**run.waited, action.execution: waited}
 
 
 def _wait_no_more(run: Run, action: str) -> None:
@@ -258,6 +263,7 @@ def _walk_started(run: Run, event: e.WalkStarted, name: str, at: int) -> None:
     kept = set(event.keep)
     if event.by != NO_PERSON:
         run.failures = {}
+    run.waited = {}
     run.walk = event.n
     run.walk_token = event.token
     run.unhandled = []
@@ -279,6 +285,10 @@ def _retry_scheduled(run: Run, event: e.RetryScheduled, name: str, at: int) -> N
 
 def _timer_armed(run: Run, event: e.TimerArmed, name: str, at: int) -> None:
     run.timers[name] = Timer(event.timer_class, event.due, event.about)
+    if event.timer_class == "wait":
+        action = run.actions.get(run.executions.get(event.about, ""))
+        if action is not None and action.status == "released":
+            run.retries[event.about] = Retry(action.step, action.trigger, action.attempt + 1, event.due, name)
 
 
 def _timer_fired(run: Run, event: e.TimerFired, name: str, at: int) -> None:

@@ -135,6 +135,8 @@ def _timer(run: Run) -> Hold:
     due = min(run.timers.values(), key=lambda t: t.due)
     if due.timer_class == "retry":
         return Hold("retry", "retry", due.due, "a failed step is tried again")
+    if due.timer_class == "wait":
+        return Hold("waiting", "rate_limit", due.due, f"told to wait by the other side; goes on at {due.due}")
     return Hold("waiting", due.timer_class, due.due, f"waits for a timer ({due.timer_class})")
 
 

@@ -81,7 +81,7 @@ def move(
 
 def close(recorder: Recorder, outcome: str, result: str | None = None, reason: str | None = None) -> None:
     """Ends the run: abandons open actions, takes back approvals that stand, cancels pending timers."""
-    for action in (*recorder.run.open_actions(), *recorder.run.waiting_actions()):
+    for action in recorder.run.unfinished():
         recorder.record(e.ActionAbandoned(action=action.id, reason="closed"))
     if recorder.run.approvals:
         approvals.revoke_all(recorder, "closed")

@@ -1,4 +1,10 @@
-"""Failures and retries: attempts of the same execution, on a grid, with a limit (DESIGN 4, "Retry")."""
+"""Failures and retries: attempts of the same execution, on a grid, with a limit (DESIGN 4, "Retry").
+
+An answer that asks to wait (Retry-After) is no failure while the step's waiting budget lasts: the attempt is given back,
+and a timer of class `wait` begins the next one.
+"""
+
+import zlib
 
 from waybook.engine import approvals
 from waybook.engine.definition import FAILED, Row, Step
@@ -8,7 +14,7 @@ from waybook.engine.inputs import Retry as RetryRequest
 from waybook.engine.lifecycle import matching_row, move, names_of, take_row
 from waybook.engine.operations import settled_waits
 from waybook.engine.recorder import Holder, Recorder
-from waybook.engine.run import Action, PathStep, execution_key
+from waybook.engine.run import Action, PathStep, Run, execution_key
 from waybook.events import engine as e
 
 
@@ -18,12 +24,20 @@ def next_due(now: int, grid_ms: int, not_before: int | None = None) -> int:
     return max(due, not_before) if not_before is not None else due
 
 
+LEAST_WAIT_MS = 1_000
+"""What a wait counts for at least, so that a side which says "now" for ever uses the budget up."""
+
+MOST_SPREAD_MS = 30_000
+
+
 def fail(recorder: Recorder, failed: Failed, action: Action, *, ask_table: bool = True) -> Outcome:
     """Ends an attempt as failed, moves the lifecycle, and schedules the next attempt while there may be one.
 
     Without `ask_table` the run stays in its state: the table's row for failures raises itself.
     """
     step = recorder.definition.steps[action.step]
+    if failed.not_before is not None and failed.error.retryable and _wait(recorder, action, step, failed.not_before):
+        return Accepted()
     failures = recorder.run.failures.get(step.name, 0) + 1
     exhausted = not (failed.error.retryable and step.stop_on_error) or failures >= step.retry.max_failures
     event = e.StepFailed(
@@ -46,8 +60,29 @@ def fail(recorder: Recorder, failed: Failed, action: Action, *, ask_table: bool 
     return Accepted()
 
 
+def _wait(recorder: Recorder, action: Action, step: Step, not_before: int) -> bool:
+    """Gives the attempt back until the time that the other side named; False when its budget does not cover that."""
+    run = recorder.run
+    until = max(not_before, recorder.now + LEAST_WAIT_MS)
+    asked = until - recorder.now
+    if run.ended or action.walk != run.walk or run.waited.get(action.execution, 0) + asked > step.retry.wait_budget_ms:
+        return False
+    recorder.record(e.ActionReleased(action=action.id, reason="wait", until=until))
+    due = until + spread(f"{run.key}/{action.execution}", asked)
+    recorder.record(e.TimerArmed(timer_class="wait", due=due, about=action.execution))
+    return True
+
+
+def spread(name: str, asked_ms: int) -> int:
+    """How much later than asked it goes on, in ms: up to a quarter of the wait, so that many do not come at once.
+
+    The same for the same name, since a decision knows no chance.
+    """
+    return zlib.crc32(name.encode()) % min(MOST_SPREAD_MS, max(LEAST_WAIT_MS, asked_ms // 4))
+
+
 def _schedule(recorder: Recorder, step: Step, action: Action, not_before: int | None) -> None:
-    due = next_due(recorder.now, step.retry.grid_ms, not_before)
+    due = next_due(recorder.now, step.retry.grid_ms or recorder.definition.retry_grid_ms, not_before)
     timer = recorder.record(e.TimerArmed(timer_class="retry", due=due, about=action.execution))
     recorder.record(
         e.RetryScheduled(step=step.name, trigger=action.trigger, attempt=action.attempt + 1, due=due, timer=timer)
@@ -66,7 +101,7 @@ def retry(recorder: Recorder, delivered: Delivered, request: RetryRequest) -> Ou
         refused = _not_failed(recorder)
         if refused is not None:
             return refused
-        due = _failed_actions(recorder)
+        due = [a for a in _failed_actions(recorder) if not _is_told_to_wait(recorder.run, a)]
     else:
         if request.timer in before.resolved:
             return Nothing("resolved")
@@ -96,17 +131,30 @@ def _failed_actions(recorder: Recorder) -> list[Action]:
     run, steps = recorder.run, recorder.definition.steps
     newest = [run.actions[a] for key, a in run.executions.items() if key.startswith(f"{run.walk}:")]
     failed = [a for a in newest if a.status in ("failed", "abandoned") and steps[a.step].stop_on_error]
-    return [*failed, *settled_waits(run)] if run.waiting else failed
+    return [*failed, *settled_waits(run), *run.told_to_wait()] if run.waiting or run.retries else failed
+
+
+def _is_told_to_wait(run: Run, action: Action) -> bool:
+    """Whether the time that the other side named for the next attempt is still to come."""
+    waiting = run.retries.get(action.execution)
+    return action.status == "released" and waiting is not None and waiting.timer in run.timers
 
 
 def _due_by(recorder: Recorder, timer: str) -> list[Action]:
     run = recorder.run
+    if run.state == FAILED and run.timers[timer].timer_class != "retry":
+        return []  # it is taken up with what failed
     failed = _failed_actions(recorder)
     waiting = {execution_key(run.walk, r.step, r.trigger) for r in run.retries.values() if r.timer == timer}
     blocked = run.state == FAILED and (any(a.exhausted for a in failed) or _way_back(recorder) is None)
     if blocked or not any(a.execution in waiting for a in failed):
         return []
-    return [a for a in failed if a.execution in waiting or not (a.exhausted or a.execution in run.retries)]
+    return [a for a in failed if a.execution in waiting or not (a.exhausted or _is_scheduled(run, a))]
+
+
+def _is_scheduled(run: Run, action: Action) -> bool:
+    scheduled = run.retries.get(action.execution)
+    return scheduled is not None and scheduled.timer in run.timers
 
 
 def _take_up(recorder: Recorder, due: list[Action], holder: Holder) -> None:

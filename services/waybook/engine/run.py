@@ -139,7 +139,8 @@ class Run(msgspec.Struct, kw_only=True):
     `initial` is the state that it began in. `executions` maps an execution to its newest action, `open` holds running and released actions. `path` is
     the way from the initial state, as a retry repeats it; `unhandled` names events that came while it was failed.
     `waiting` maps an attempt that ended to wait for an operation to that operation's key; `generations` counts deliberate
-    repetitions of operations by step, name and key. These two are replaced, never changed, so copies share them.
+    repetitions of operations by step, name and key; `waited` says how long (ms) an execution was told to wait so far. These
+    are replaced, never changed, so copies share them. `retries` are next attempts by execution.
     `context` is the run context, empty once the run has ended; `thread_changes` are what it changed in its thread's,
     by the event that says so. `gate_failure`: the precondition that raised last, and how. `reason`: why it ended.
     `children` are the runs of other agents that it asked for, by request.
@@ -176,6 +177,7 @@ class Run(msgspec.Struct, kw_only=True):
     timers: dict[str, Timer] = {}
     resolved: dict[str, str] = {}
     retries: dict[str, Retry] = {}
+    waited: dict[str, int] = {}
     offers: dict[str, Offer] = {}
     approvals: dict[str, Approval] = {}
     operations: dict[str, Operation] = {}
@@ -198,7 +200,7 @@ class Run(msgspec.Struct, kw_only=True):
     def copy(self) -> "Run":
         """A run that shares nothing mutable with this one but the lists in `visible`, which are replaced, not changed.
 
-        So are `context` and `thread_changes`.
+        So are `context`, `thread_changes` and `waited`.
         """
         # Written out: this runs once for every commit.
         new: Run = self.__copy__()  # type: ignore[attr-defined]  # copy.copy looks for it at some cost
@@ -229,6 +231,17 @@ class Run(msgspec.Struct, kw_only=True):
     def waiting_actions(self) -> list[Action]:
         """Attempts that ended without a result to wait for an operation."""
         return [self.actions[a] for a in self.waiting]
+
+    def told_to_wait(self) -> list[Action]:
+        """Actions that were given back to wait until a time that the other side named; their next attempt is due then."""
+        if not self.retries:
+            return []
+        newest = (self.actions[self.executions[key]] for key in self.retries if key in self.executions)
+        return [a for a in newest if a.status == "released" and a.id not in self.open]
+
+    def unfinished(self) -> list[Action]:
+        """Attempts without an end: open ones, and those that wait for an operation or as they were told to."""
+        return [*self.open_actions(), *self.waiting_actions(), *self.told_to_wait()]
 
     def event(self, name: str) -> Published:
         """The published event of that name; KeyError when the log has none."""

@@ -18,7 +18,7 @@ def restart(recorder: Recorder, row: str, reason: str | None, holder: Holder, *,
     never stand for those of another. The start event is put before the table again, as when the run began. `keep` names
     actions whose results stand in the new walk as well.
     """
-    for action in (*recorder.run.open_actions(), *recorder.run.waiting_actions()):
+    for action in recorder.run.unfinished():
         recorder.record(e.ActionAbandoned(action=action.id, reason="taken_over"))
     for retry in list(recorder.run.retries.values()):
         if retry.timer in recorder.run.timers:

@@ -20,6 +20,8 @@ def check(history: History) -> None:
                 _check_event(history.definition, before, event)
             run = apply(run, event, f"{commit.version}.{index}", commit.at, history.key)
             _check_run(history.definition, run)
+        assert run is not None
+        _check_rest(run)
 
 
 def _check_event(definition: Definition, run: Run, event: e.EngineEvent) -> None:
@@ -73,9 +75,7 @@ def _check_completion(run: Run, event: e.StepCompleted) -> None:
 
 def _check_run(definition: Definition, run: Run) -> None:
     assert run.state in definition.table.states
-    assert set(run.open) == {a.id for a in run.actions.values() if a.status in ("running", "released")} & set(
-        run.executions.values()
-    )
+    assert set(run.open) <= _under_way(run)
     executions = [run.actions[a].execution for a in run.open]
     assert len(executions) == len(set(executions)), "two attempts of one execution are open"
     assert not run.ended or not run.open, "an ended run has open actions"
@@ -84,3 +84,14 @@ def _check_run(definition: Definition, run: Run) -> None:
     assert not run.ended or not run.waiting, "something waits in an ended run"
     pending = [t for t in run.timers.values() if t.about not in run.operations]
     assert not run.ended or not pending, "an ended run has pending timers"
+
+
+def _check_rest(run: Run) -> None:
+    """Between commits an attempt that is not over has a command, or waits as it was told to."""
+    waiting = {a.id for a in run.told_to_wait()}
+    assert set(run.open) == _under_way(run) - waiting
+    assert all(a.status == "released" and a.execution in run.retries for a in run.actions.values() if a.id in waiting)
+
+
+def _under_way(run: Run) -> set[str]:
+    return {a.id for a in run.actions.values() if a.status in ("running", "released")} & set(run.executions.values())

@@ -10,12 +10,14 @@ from prometheus_client.metrics_core import Metric
 
 from waybook.adapters.metrics.exposition import Exposition, Process
 from waybook.adapters.metrics.projector import ProjectionGauges, ProjectorMetrics
+from waybook.adapters.metrics.scheduler import SchedulerGauges, SchedulerMetrics
 from waybook.adapters.metrics.source import Source
 from waybook.adapters.metrics.walker import WalkerGauges, WalkerMetrics
 from waybook.engine.hooks import (
     BatchProjected,
     ClaimsLost,
     CommandBuried,
+    CommandGiven,
     CommandMoved,
     CommandRefused,
     CommandsTaken,
@@ -25,7 +27,11 @@ from waybook.engine.hooks import (
     GroupSent,
     ProjectionRestarted,
     ProjectionState,
+    SchedulerState,
     StepEnded,
+    TimerHandedOver,
+    TimerRearmed,
+    TimersArmed,
     WalkerState,
     ignore,
 )
@@ -75,6 +81,17 @@ TOLD: list[tuple[Details, dict[str, float]]] = [
         },
     ),
     (ProjectionRestarted("S"), {'waybook_projection_restarts_total{stream="S"}': 1}),
+    (TimersArmed("retry"), {'waybook_timers_armed_total{class="retry"}': 1}),
+    (
+        TimerHandedOver("retry", 0.2),
+        {
+            'waybook_timer_late_seconds_sum{class="retry"}': 0.2,
+            'waybook_timer_late_seconds_bucket{class="retry",le="0.1"}': 0,
+            'waybook_timer_late_seconds_bucket{class="retry",le="0.25"}': 1,
+        },
+    ),
+    (TimerRearmed("send"), {'waybook_timers_rearmed_total{class="send"}': 1}),
+    (CommandGiven("timer"), {'waybook_commands_given_total{verb="timer"}': 1}),
 ]
 
 
@@ -89,10 +106,12 @@ async def read(*sources: Source) -> dict[str, float]:
 @pytest.mark.parametrize(("details", "counted"), TOLD, ids=[type(details).__name__ for details, _ in TOLD])
 async def test_an_occurrence_is_counted(details: Details, counted: dict[str, float]) -> None:
     walker, projector = WalkerMetrics({"inbox": ["draft"]}, ["new_any"]), ProjectorMetrics(["S"])
-    before = await read(walker, projector)
+    scheduler = SchedulerMetrics()
+    before = await read(walker, projector, scheduler)
     walker(details)
     projector(details)
-    after = await read(walker, projector)
+    scheduler(details)
+    after = await read(walker, projector, scheduler)
     assert {name: after[name] - before.get(name, 0) for name in counted} == pytest.approx(counted)
 
 
@@ -113,6 +132,7 @@ async def test_a_kind_from_a_later_version_is_passed_over() -> None:
     later: Any = Unheard()
     WalkerMetrics()(later)
     ProjectorMetrics(["S"])(later)
+    SchedulerMetrics()(later)
 
 
 async def test_what_a_walker_carries_is_told_before_it_happens() -> None:
@@ -140,6 +160,13 @@ async def test_how_a_walker_stands_is_looked_up_at_every_scrape() -> None:
     assert (await read(gauges))["waybook_walker_healthy"] == 0
 
 
+async def test_how_a_scheduler_stands_is_looked_up_at_every_scrape() -> None:
+    states = [SchedulerState(True), SchedulerState(False)]
+    gauges = SchedulerGauges(lambda: states.pop(0))
+    assert await read(gauges) == {"waybook_scheduler_healthy": 1}
+    assert await read(gauges) == {"waybook_scheduler_healthy": 0}
+
+
 async def test_what_is_not_known_of_a_projection_is_left_out() -> None:
     """No number is better than a wrong one: a reader on standby has no lag of its own."""
     states = [ProjectionState("A", True, True, 7, 2, 0.5), ProjectionState("B", True, False)]
@@ -160,10 +187,11 @@ async def test_every_name_has_the_prefix_and_no_label_takes_free_text() -> None:
     families: list[Metric] = [
         *await WalkerMetrics({"a": ["s"]}, ["c"]).families(),
         *await ProjectorMetrics("S").families(),
+        *await SchedulerMetrics().families(),
     ]
     labels = {label for family in families for sample in family.samples for label in sample.labels}
     assert all(family.name.startswith("waybook_") and family.documentation.endswith(".") for family in families)
-    assert labels == {"agent", "step", "outcome", "consumer", "reason", "stream", "le"}
+    assert labels == {"agent", "step", "outcome", "consumer", "reason", "stream", "le", "class", "verb"}
 
 
 async def test_a_reader_that_asks_for_openmetrics_gets_it() -> None:

@@ -7,7 +7,17 @@ import pytest
 from waybook.projections.migrate import migrations
 from waybook.projections.statements import identifier, placed, statements
 
-FILES = ("inbound_messages", "agent_actions", "approvals", "checkpoint", "generations", "views", "queries", "verify")
+FILES = (
+    "inbound_messages",
+    "agent_actions",
+    "approvals",
+    "timers",
+    "checkpoint",
+    "generations",
+    "views",
+    "queries",
+    "verify",
+)
 
 
 @pytest.mark.parametrize("file", FILES)

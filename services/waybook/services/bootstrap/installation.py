@@ -1,7 +1,6 @@
 """An installation, opened: as its owner with everything running, or for a look."""
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from waybook.agents.definition import AgentDefinition
 from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import CTL_ANY, NEW_ANY, PortMisconfigured
 from waybook.events.subjects import state_stream
+from waybook.services.bootstrap.beside import beside
 from waybook.services.bootstrap.observing import UNOBSERVED, Observing
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.topology import ensure_topology
@@ -133,34 +133,11 @@ async def walking(
         hook = installation.wiring.hook
         walker = Walker(agents, ports, older=older, provides=provides, options=options, hook=hook)
         holder.append(walker)
-        async with _beside(walker.run()):
+        async with beside(walker.run()):
             try:
                 yield walker
             finally:
                 await walker.stop()
-
-
-@asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Runs `work` beside the block and waits for its end; the block is cancelled when it fails. Raises its error."""
-    block = asyncio.current_task()
-    assert block is not None
-
-    def ended(task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            block.cancel()
-
-    task = asyncio.create_task(work)
-    task.add_done_callback(ended)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if not task.done() or task.cancelled() or task.exception() is None:
-            raise
-        block.uncancel()
-    finally:
-        task.remove_done_callback(ended)
-        await task
 
 
 @asynccontextmanager

@@ -29,4 +29,4 @@ def mail_agent(settings: Settings, *sources: Knowledge) -> tuple[AgentDefinition
         InboxSettings: InboxSettings(scan=scan),
         Clock: SystemClock(),
     }
-    return define(Inbox), provides
+    return define(Inbox).with_retry_grid(round(settings.retry_grid_s * 1000)), provides

@@ -38,6 +38,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds after which the command of a worker that fell silent goes to another."""
     slots: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 64
     """Steps that one walker runs side by side."""
+    retry_grid_s: Annotated[float, msgspec.Meta(ge=0.1, le=86_400)] = 300.0
+    """Seconds: a failed step is tried again at the next multiple of it."""
+    retry_rate: Annotated[float, msgspec.Meta(gt=0, le=100_000)] = 50.0
+    """Retries that begin in a second, at most, when many are due at once."""
     own_addresses: tuple[str, ...] = ()
     """Our own mail addresses, separated by commas in the environment: what they send is never answered."""
     own_hosts: tuple[str, ...] = ()

@@ -117,7 +117,9 @@ class Lifecycle:
         payload = self._codec.encode(commit, subject)
         identity = commit_id(subject, expected, payload)
         previous = run.commit if run is not None else None
-        headers = commit_headers(commit, commit_id=identity, previous=previous, causation=causation)
+        asked_by = after.parent
+        parent = f"{asked_by.agent}/{asked_by.run}/{asked_by.request}" if asked_by is not None else None
+        headers = commit_headers(commit, commit_id=identity, previous=previous, causation=causation, parent=parent)
         began = time.perf_counter()
         try:
             after.sequence = await self._log.append(Draft(subject, expected, payload, headers, identity), tries=tries)
