@@ -17,7 +17,7 @@ from waybook.adapters.embedded.programs import nats_server
 from waybook.events.errors import RetryableError, TerminalError
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy" / "nats" / "nats-server.conf"
-USERS = ("ops", "walker", "projector", "cli", "sys")
+USERS = ("ops", "walker", "scheduler", "projector", "cli", "sys")
 MAIN = "from waybook.cli import main; main()"
 WITHIN_S = 60.0
 
@@ -67,6 +67,7 @@ class Deployment:
             ("postgresql://waybook@127.0.0.1/waybook", shlex.quote(database_url)),
             (" 9477", " 0"),
             (" 9478", " 0"),
+            (" 9479", " 0"),
         ):
             before = [line.replace(theirs, ours) for line in before]
             last = last.replace(theirs, ours)

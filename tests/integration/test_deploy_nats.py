@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import nats
 import pytest
 from nats.aio.client import Client
@@ -14,6 +15,16 @@ from tests.integration.deployment import CONFIGURATION, Deployment, deployed, se
 from tests.integration.scraping import addresses, scrape, until
 
 from waybook.adapters.embedded.programs import nats_server
+from waybook.adapters.nats.command_queue import NatsCommandQueue
+from waybook.adapters.nats.connection import Connection
+from waybook.adapters.nats.notices import NatsNotices
+from waybook.adapters.nats.settings import NatsSettings
+from waybook.adapters.nats.state_log import NatsStateLog
+from waybook.adapters.nats.timers import NatsTimers
+from waybook.engine.ports import TimerRef
+from waybook.events.codec import Codec
+from waybook.events.subjects import RunKey
+from waybook.services.scheduler.runs import Runs
 
 GUIDE = Path(__file__).parents[2] / "docs" / "operating.md"
 SAMPLES = Path(__file__).parents[2] / "samples" / "mail"
@@ -73,7 +84,12 @@ def test_services_with_users_of_their_own_walk_mails(deployment: Deployment, dat
     database = {"WAYBOOK_DATABASE_URL": database_url}
     walker = deployment.shell(guide("walker"), database_url)
     projector = deployment.shell(guide("projector"), database_url)
-    with service(walker, "walking") as walker_said, service(projector, "metrics") as projector_said:
+    scheduler = deployment.shell(guide("scheduler"), database_url)
+    with (
+        service(walker, "walking") as walker_said,
+        service(projector, "metrics") as projector_said,
+        service(scheduler, "scheduling") as scheduler_said,
+    ):
         until(lambda: scrape(addresses(projector_said)[0]).sum("waybook_projector_active") == 1)
         assert "taken in" in _end(deployment.shell(guide("cli"), database_url))
         until(lambda: scrape(addresses(walker_said)[0]).sum("waybook_slots_taken") == 0)
@@ -89,7 +105,34 @@ def test_services_with_users_of_their_own_walk_mails(deployment: Deployment, dat
         assert walked.sum("waybook_jetstream_answers") == 1
         projected = scrape(addresses(projector_said)[0])
         assert projected.sum("waybook_projection_lag_events") == 0
+        assert scrape(addresses(scheduler_said)[0]).sum("waybook_scheduler_healthy") == 1
         assert deployment.json("projector", "projections", "verify", **database)["ok"] is True
+        cancelled = deployment.json("cli", "cancel", draft, "--reason", "enough", **database)
+        assert cancelled["run"] == draft and cancelled["ok"] is True
+        assert "refused (terminal)" in deployment.run("cli", "retry", draft, code=1, **database)
+
+
+async def test_the_scheduler_s_user_may_do_all_that_a_scheduler_does(deployment: Deployment) -> None:
+    """Arm, cancel, take and acknowledge fires; read headers and commits, and acknowledge them; give commands."""
+    settings = NatsSettings(servers=(deployment.url("scheduler"),), inbox_prefix="_INBOX_scheduler")
+    async with await Connection.open(settings) as connection:
+        timers = NatsTimers(connection)
+        await timers.ensure_consumers()
+        due, other = (TimerRef(RunKey("main", "none", "r"), name, "retry", 1) for name in ("1.0", "1.1"))
+        await timers.arm(due)
+        await timers.arm(msgspec.structs.replace(other, due=4_000_000_000_000))
+        await timers.cancel(other.key, other.name)
+        [fire] = await timers.pull("retry", 5, 10.0)
+        await fire.ack()
+        notices = NatsNotices(connection, "STATE_g1_00", {"RunStarted"})
+        await notices.ensure_consumer()
+        for notice in await notices.pull(5, 0.5):
+            assert await notices.read(notice) is not None
+        await notices.ack(())
+        await NatsCommandQueue(connection).publish("cmd.ctl.any.relay.main.none.r.timer", b"{}", command="t1")
+        assert await Runs(NatsStateLog(connection, "STATE_g1_00"), Codec()).load(due.key) is None
+        await connection.confirm(5.0)
+        assert connection.refused is None and not await timers.standing()
 
 
 @pytest.mark.parametrize(
@@ -100,6 +143,11 @@ def test_services_with_users_of_their_own_walk_mails(deployment: Deployment, dat
         ("ops", "state.g1.00.main.inbox.forged"),
         ("cli", "cmd.ctl.any.relay.main.inbox.r.timer"),
         ("projector", "cmd.new.any.cli.main.inbox.r.start"),
+        ("scheduler", "state.g1.00.main.inbox.forged"),
+        ("scheduler", "cmd.ctl.any.cli.main.inbox.r.retry"),
+        ("scheduler", "$JS.API.STREAM.PURGE.COMMANDS"),
+        ("walker", "timer.arm.retry.main.inbox.r.1.0"),
+        ("cli", "timer.arm.retry.main.inbox.r.1.0"),
         ("walker", "audit.main.log"),
         ("walker", "$JS.API.STREAM.DELETE.STATE_g1_00"),
         ("walker", "$JS.API.STREAM.UPDATE.STATE_g1_00"),

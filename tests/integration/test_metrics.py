@@ -150,13 +150,18 @@ def test_the_guide_explains_every_alert() -> None:
 
 
 def test_prometheus_reads_the_ports_that_the_guide_starts_services_on() -> None:
-    """A scrape configuration beside the alerts, for the ports 9477 and 9478."""
+    """A scrape configuration beside the alerts, for the ports of all services."""
     configuration = yaml.safe_load((ALERTS.parent / "prometheus.yml").read_text())
     assert configuration["rule_files"] == [ALERTS.name]
     targets = {s["job_name"]: s["static_configs"][0]["targets"] for s in configuration["scrape_configs"]}
-    assert targets == {"waybook-walker": ["127.0.0.1:9477"], "waybook-projector": ["127.0.0.1:9478"]}
+    assert targets == {
+        "waybook-walker": ["127.0.0.1:9477"],
+        "waybook-projector": ["127.0.0.1:9478"],
+        "waybook-scheduler": ["127.0.0.1:9479"],
+    }
     guide = GUIDE.read_text()
-    assert "serve walker --metrics-port 9477" in guide and "serve projector --metrics-port 9478" in guide
+    for service_, port in (("walker", 9477), ("projector", 9478), ("scheduler", 9479)):
+        assert f"serve {service_} --metrics-port {port}" in guide
 
 
 def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from waybook.adapters.nats.timers import NatsTimers
 from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.output import out, print_json, print_table, when
 from waybook.cli.running import run_async
@@ -112,6 +113,8 @@ def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: J
     reason = f" ({held['reason']})" if held["reason"] else ""
     out.print(f"hold   {held['kind']}{reason}", markup=False)
     out.print(f"next   {answer['next_move']}", markup=False)
+    if held["until"] is not None:
+        out.print(f"until  {when(held['until'])}", markup=False)
     if answer["error"]:
         out.print(f"error  {answer['error']}", markup=False)
     for one in answer["approvals"]:
@@ -134,5 +137,8 @@ async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) 
             raise TerminalError(f"agent {folded.agent} is not carried here, so its lifecycle is not known")
         own = definition.engine.carries(folded.definition)
         elsewhere = not own and await wiring.commands.is_taken(lane_consumer(folded.definition).name)
-        answer = msgspec.to_builtins(explain(definition.engine, folded, elsewhere=elsewhere, dead=dead))
+        scheduler = bool(folded.timers) and await NatsTimers(wiring.connection).is_served()
+        answer = msgspec.to_builtins(
+            explain(definition.engine, folded, scheduler=scheduler, elsewhere=elsewhere, dead=dead)
+        )
         return {"run": key.run, "definition": folded.definition, **answer}

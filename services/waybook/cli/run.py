@@ -169,7 +169,7 @@ async def _ingest(
 
 
 def up(data_dir: DataDir = None, metrics_port: MetricsPort = None) -> None:
-    """Run everything until Ctrl-C: servers, walker, projector, each with its metrics (by default on free ports)."""
+    """Run everything until Ctrl-C: servers, walker with scheduler, projector, each with its metrics (by default on free ports)."""
     settle_memory()
     run_async(_up(Settings.load().with_metrics_port(metrics_port), data_dir))
 
@@ -183,7 +183,7 @@ async def _up(settings: Settings, data_dir: Path | None) -> None:
         observing = stack.enter_context(observed(settings, [mail_agent(settings)[0]], otherwise=ANY_PORT))
         installation = await stack.enter_async_context(owned(settings, "up", data_dir, observing.hook))
         await stack.enter_async_context(projecting(installation, observing))
-        walker = await stack.enter_async_context(walking_mails(installation, observing))
+        walker = await stack.enter_async_context(walking_mails(installation, observing, scheduler=True))
         out.print(f"nats-server  {without_password(installation.addresses.nats_url)}")
         out.print(f"PostgreSQL   {without_password(installation.database_url)}")
         _print_unserved(await left_behind(installation, tuple(walker.definitions)))

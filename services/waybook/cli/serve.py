@@ -16,8 +16,9 @@ from waybook.projections.__main__ import main as run_projector
 from waybook.services.bootstrap.installation import deployed
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.mail_walker import walking_mails
-from waybook.services.bootstrap.observing import ANY_PORT, NOWHERE, observed
+from waybook.services.bootstrap.observing import ANY_PORT, NOWHERE, observed, scheduler_observed
 from waybook.services.bootstrap.runtime import settle_memory
+from waybook.services.bootstrap.scheduling import scheduling
 from waybook.services.bootstrap.settings import Settings
 
 serve_app = typer.Typer(
@@ -59,6 +60,33 @@ async def _walk(settings: Settings) -> None:
         for where in observing.addresses.values():
             out.print(f"metrics  {where}")
         out.print("walking; Ctrl-C stops")
+        await stop.wait()
+        out.print("stopping")
+
+
+@serve_app.command("scheduler")
+def scheduler_command(metrics_port: MetricsPort = None) -> None:
+    """Turn commits into timers and follow-up commands, and fired timers into commands. Any number may run.
+
+    With WAYBOOK_DATABASE_URL it also finds timers that were lost, and runs that stand still without a reason.
+    """
+    run_async(_schedule(Settings.load().with_metrics_port(metrics_port)))
+
+
+async def _schedule(settings: Settings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        observing = stack.enter_context(scheduler_observed(settings))
+        installation = await stack.enter_async_context(deployed(settings, "serve scheduler"))
+        agent, _ = mail_agent(settings)
+        scheduler = await stack.enter_async_context(scheduling(installation, [agent], observing.hook))
+        await stack.enter_async_context(observing.serving(scheduler))
+        if observing.address is not None:
+            out.print(f"metrics  {observing.address}")
+        out.print("scheduling; Ctrl-C stops")
         await stop.wait()
         out.print("stopping")
 

@@ -144,6 +144,11 @@ class MemoryNotices:
         """Whether there are commits that were not looked at, or told and not acknowledged."""
         return self._next < len(self._log.records) or bool(self._told)
 
+    def forget_position(self) -> None:
+        """The consumer was deleted: everything is told again."""
+        self._next = 0
+        self._told.clear()
+
     async def ensure_consumer(self, *, rewind: bool = False) -> None:
         """See Notices."""
         self.faults.check()

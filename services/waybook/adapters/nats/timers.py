@@ -122,6 +122,10 @@ class NatsTimers:
         timer = TimerRef(key, name, msgspec.convert(kind, TimerClass), due)
         return NatsFire(self._connection, timer, stored_ns // 1_000_000, raw.ack_subject)
 
+    async def is_served(self) -> bool:
+        """Whether a scheduler takes fires just now. Raises PortUnavailable."""
+        return await self._consumers.is_taken(consumer_of("retry"))
+
     async def standing(self) -> frozenset[tuple[RunKey, str]]:
         """See Timers. The server tells its subjects in pages of 100,000."""
         found: set[tuple[RunKey, str]] = set()

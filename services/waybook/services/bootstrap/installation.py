@@ -21,7 +21,7 @@ from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import Wiring, walker_ports, wired
 from waybook.services.projector.child import projector_child
 from waybook.services.walker.definitions import lanes
-from waybook.services.walker.walker import Walker, WalkerOptions
+from waybook.services.walker.walker import AT_ONCE, Walker, WalkerOptions
 
 
 class Installation(msgspec.Struct, frozen=True):
@@ -129,7 +129,9 @@ async def walking(
                 consumers=(CTL_ANY, NEW_ANY, *own),
             )
         )
-        options = WalkerOptions(name=name, slots=settings.slots, lane_consumers=tuple(spec.name for spec in own))
+        options = WalkerOptions(
+            name=name, slots=settings.slots, lane_consumers=tuple(spec.name for spec in own), executions=AT_ONCE
+        )
         hook = installation.wiring.hook
         walker = Walker(agents, ports, older=older, provides=provides, options=options, hook=hook)
         holder.append(walker)

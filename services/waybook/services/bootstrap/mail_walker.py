@@ -6,15 +6,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from waybook.services.bootstrap.installation import Installation, walking
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.observing import UNOBSERVED, Observing
+from waybook.services.bootstrap.scheduling import scheduling
 from waybook.services.reading.earlier_mails import EarlierMails
 from waybook.services.walker.walker import Walker
 
 
 @asynccontextmanager
-async def walking_mails(installation: Installation, observing: Observing = UNOBSERVED) -> AsyncIterator[Walker]:
+async def walking_mails(
+    installation: Installation, observing: Observing = UNOBSERVED, *, scheduler: bool = False
+) -> AsyncIterator[Walker]:
     """Walks mails for the time of the block, and tells `observing` of it. Raises as `walking` does.
 
-    Without a database steps see no earlier mails.
+    `scheduler`: one works beside the walker, in this process. Without a database steps see no earlier mails.
     """
     settings, database_url = installation.settings, installation.addresses.database_url
     async with AsyncExitStack() as stack:
@@ -23,5 +26,8 @@ async def walking_mails(installation: Installation, observing: Observing = UNOBS
             sources.append(await stack.enter_async_context(EarlierMails.open(database_url, settings.tenant)))
         agent, provides = mail_agent(settings, *sources)
         walker = await stack.enter_async_context(walking(installation, [agent], provides))
-        await stack.enter_async_context(observing.serving(installation.wiring.connection, walker))
+        beside = None
+        if scheduler:
+            beside = await stack.enter_async_context(scheduling(installation, [agent], observing.scheduler_hook))
+        await stack.enter_async_context(observing.serving(installation.wiring.connection, walker, beside))
         yield walker

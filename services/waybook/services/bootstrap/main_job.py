@@ -73,7 +73,7 @@ async def run_mails(
     async with AsyncExitStack() as stack:
         installation = await stack.enter_async_context(owned(settings, "run", data_dir, observing.hook))
         await stack.enter_async_context(projecting(installation, observing))
-        walker = await stack.enter_async_context(walking_mails(installation, observing))
+        walker = await stack.enter_async_context(walking_mails(installation, observing, scheduler=True))
         submissions, skipped = await _take_in(installation, items, progress)
         models = await stack.enter_async_context(ReadModels.open(installation.database_url))
         left = await left_behind(installation, tuple(walker.definitions))

@@ -11,10 +11,13 @@ from waybook.agents.definition import AgentDefinition
 from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import CTL_ANY, NEW_ANY
 from waybook.services.bootstrap.settings import Settings
+from waybook.services.scheduler.scheduler import Scheduler
 from waybook.services.walker.definitions import lanes
 from waybook.services.walker.walker import Walker
 
 if TYPE_CHECKING:
+    from waybook.adapters.metrics.scheduler import SchedulerMetrics
+    from waybook.adapters.metrics.source import Source
     from waybook.adapters.metrics.walker import WalkerMetrics
 
 ANY_PORT = 0
@@ -36,10 +39,16 @@ class Observing:
         self._walker_socket = walker_socket
         self.projector_socket = projector_socket
         self._metrics = _walker_metrics(agents) if walker_socket is not None else None
+        self._scheduler = _scheduler_metrics() if walker_socket is not None else None
 
     @property
     def hook(self) -> Hook:
         return self._metrics or ignore
+
+    @property
+    def scheduler_hook(self) -> Hook:
+        """The hook of a scheduler in this process."""
+        return self._scheduler or ignore
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -48,8 +57,10 @@ class Observing:
         return {service: address(opened) for service, opened in sockets.items() if opened is not None}
 
     @asynccontextmanager
-    async def serving(self, connection: Connection, walker: Walker) -> AsyncIterator[None]:
-        """Tells of this process for the time of the block."""
+    async def serving(
+        self, connection: Connection, walker: Walker, scheduler: Scheduler | None = None
+    ) -> AsyncIterator[None]:
+        """Tells of this process, a scheduler in it included, for the time of the block."""
         if self._metrics is None or self._walker_socket is None:
             yield
             return
@@ -59,12 +70,57 @@ class Observing:
         from waybook.adapters.metrics.walker import WalkerGauges
 
         gauges = WalkerGauges(lambda: walker.state, lambda: connection.connected)
-        exposition = Exposition([self._metrics, gauges, Backlog(connection), Process("walker")])
+        more = _of_scheduler(self._scheduler, scheduler) if scheduler is not None else []
+        exposition = Exposition([self._metrics, gauges, *more, Backlog(connection), Process("walker")])
         async with metrics_server(self._walker_socket, exposition):
             yield
 
 
+class SchedulerObserving:
+    """What a scheduler's own process is observed by; everything is off without a socket."""
+
+    def __init__(self, opened: socket.socket | None = None) -> None:
+        self._socket = opened
+        self._metrics = _scheduler_metrics() if opened is not None else None
+
+    @property
+    def hook(self) -> Hook:
+        return self._metrics or ignore
+
+    @property
+    def address(self) -> str | None:
+        """Where metrics are."""
+        return address(self._socket) if self._socket is not None else None
+
+    @asynccontextmanager
+    async def serving(self, scheduler: Scheduler) -> AsyncIterator[None]:
+        """Tells of this process for the time of the block."""
+        if self._socket is None:
+            yield
+            return
+        from waybook.adapters.metrics.exposition import Exposition, Process
+        from waybook.adapters.metrics.server import metrics_server
+
+        exposition = Exposition([*_of_scheduler(self._metrics, scheduler), Process("scheduler")])
+        async with metrics_server(self._socket, exposition):
+            yield
+
+
 UNOBSERVED = Observing()
+
+
+@contextmanager
+def scheduler_observed(settings: Settings) -> Iterator[SchedulerObserving]:
+    """A socket where the settings say, by default a free port. Raises as `observed`."""
+    port = settings.metrics_port
+    if port is None:
+        port = ANY_PORT if library_is_here() else NOWHERE
+    if port == NOWHERE:
+        yield SchedulerObserving()
+        return
+    require_library()
+    with listening(port, settings.metrics_host) as opened:
+        yield SchedulerObserving(opened)
 
 
 @contextmanager
@@ -89,6 +145,19 @@ def observed(
         if projector:
             second = stack.enter_context(listening(port + 1 if port else ANY_PORT, settings.metrics_host))
         yield Observing(agents, first, second)
+
+
+def _scheduler_metrics() -> "SchedulerMetrics":
+    from waybook.adapters.metrics.scheduler import SchedulerMetrics
+
+    return SchedulerMetrics()
+
+
+def _of_scheduler(metrics: "SchedulerMetrics | None", scheduler: Scheduler) -> "list[Source]":
+    from waybook.adapters.metrics.scheduler import SchedulerGauges
+
+    counted: list[Source] = [metrics] if metrics is not None else []
+    return [*counted, SchedulerGauges(lambda: scheduler.state)]
 
 
 def _walker_metrics(agents: Sequence[AgentDefinition]) -> "WalkerMetrics":

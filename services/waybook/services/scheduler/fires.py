@@ -10,7 +10,7 @@ from waybook.events.engine import TimerClass
 from waybook.services.scheduler.allowance import TokenBucket
 from waybook.services.scheduler.doing import Doer
 from waybook.services.scheduler.effects import handed_over
-from waybook.services.scheduler.firing import ArmAgain, on_fire
+from waybook.services.scheduler.firing import LOOK_AGAIN_MS, ArmAgain, on_fire
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,7 @@ class Fires:
         clock: Clock,
         *,
         bucket: TokenBucket | None = None,
+        look_again_ms: int = LOOK_AGAIN_MS,
         hook: Hook = ignore,
     ) -> None:
         self.timer_class = timer_class
@@ -36,6 +37,7 @@ class Fires:
         self._doer = doer
         self._clock = clock
         self._bucket = bucket
+        self._look_again_ms = look_again_ms
         self._hook = hook
         self._undone: Sequence[Fire] = ()
 
@@ -58,7 +60,7 @@ class Fires:
         now = self._clock.now()
         ripe, early = [], []
         for fire in fires:
-            verdict = on_fire(fire.timer, fire.fired_at, now)
+            verdict = on_fire(fire.timer, fire.fired_at, now, self._look_again_ms)
             early.append((fire, verdict.at)) if isinstance(verdict, ArmAgain) else ripe.append(fire)
         for fire, at in early:
             await self._timers.arm(fire.timer, at)

@@ -21,7 +21,7 @@ class ArmAgain(msgspec.Struct, frozen=True):
     at: int
 
 
-def on_fire(timer: TimerRef, fired_at: int, now: int) -> HandOver | ArmAgain:
+def on_fire(timer: TimerRef, fired_at: int, now: int, look_again_ms: int = LOOK_AGAIN_MS) -> HandOver | ArmAgain:
     """`fired_at` is the server's clock, `now` the scheduler's.
 
     Where the server's clock is ahead, what is left to wait counts from the fire, or it would fire again at once.
@@ -29,4 +29,4 @@ def on_fire(timer: TimerRef, fired_at: int, now: int) -> HandOver | ArmAgain:
     left = timer.due - now
     if left <= EARLY_MS:
         return HandOver()
-    return ArmAgain(max(timer.due, fired_at + left) if left <= LOOK_AGAIN_MS else fired_at + LOOK_AGAIN_MS)
+    return ArmAgain(max(timer.due, fired_at + left) if left <= look_again_ms else fired_at + look_again_ms)

@@ -1,30 +1,20 @@
 """What follows from a commit: timers to arm and to take back, commands to give. Pure."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
 
+from waybook.engine.inputs import ChildAnswer
 from waybook.engine.ports import TimerRef
 from waybook.events import engine as e
 from waybook.events.commit import Commit, event_name
 from waybook.events.headers import PARENT, types_of
-from waybook.events.subjects import RunKey
+from waybook.events.subjects import AGENT_TOKEN, RUN_TOKEN, RunKey
 from waybook.services.scheduler.effects import ArmTimer, CancelTimer, Effect, Give, StopSends, command_id
 
-
-class ChildAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Payload of the verb `answer`: what became of the run that answers `request`.
-
-    `outcome` is that of its end; `exhausted` when a step of it is out of attempts, so that it waits for a person.
-    """
-
-    request: str
-    agent: str
-    run: str
-    outcome: str
-    result: str | None = None
-    error: str | None = None
+log = logging.getLogger(__name__)
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -52,22 +42,30 @@ def _offered(event: e.StepOffered, at: _Place) -> Effect:
     return Give(command_id(at.key, at.name, "exec"), at.key, "exec", payload)
 
 
-def _child_requested(event: e.ChildRequested, at: _Place) -> Effect:
-    child = RunKey(at.key.tenant, event.agent, event.run)
-    return Give(command_id(at.key, at.name, "start"), child, "start", event.start)
+def _child_requested(event: e.ChildRequested, at: _Place) -> Effect | None:
+    child = _run(at.key.tenant, event.agent, event.run)
+    return Give(command_id(at.key, at.name, "start"), child, "start", event.start) if child is not None else None
 
 
 def _cancel_requested(event: e.CancelRequested, at: _Place) -> Effect | None:
     """`target` names a run as `agent.run`; the tenant is always the asking run's own."""
-    agent, dot, run = event.target.rpartition(".")
-    if not dot:
+    agent, _, run = event.target.rpartition(".")
+    target = _run(at.key.tenant, agent.rpartition(".")[2], run)
+    if target is None:
         return None
-    target = RunKey(at.key.tenant, agent.rpartition(".")[2], run)
     return Give(command_id(at.key, at.name, "cancel"), target, "cancel", {"reason": event.reason})
 
 
+def _run(tenant: str, agent: str, run: str) -> RunKey | None:
+    """The run of these names; None, with an error in the log, for what no subject may name."""
+    if AGENT_TOKEN.fullmatch(agent) and RUN_TOKEN.fullmatch(run):
+        return RunKey(tenant, agent, run)
+    log.error("a commit names a run that cannot be", extra={"action": "relay_no_run", "agent": agent, "run": run})
+    return None
+
+
 def _ended(event: e.RunEnded, at: _Place) -> Effect | None:
-    return _answer(at, event.outcome, result=event.result)
+    return _answer(at, event.outcome, result=event.result, error=event.reason)
 
 
 def _failed(event: e.StepFailed, at: _Place) -> Effect | None:
@@ -81,7 +79,7 @@ def _abandoned(event: e.ActionAbandoned, at: _Place) -> Effect | None:
 def _answer(at: _Place, outcome: str, *, result: str | None = None, error: str | None = None) -> Effect | None:
     if at.parent is None or at.asked_by is None:
         return None
-    payload = ChildAnswer(at.parent.request, at.key.agent, at.key.run, outcome, result, error)
+    payload = ChildAnswer(at.parent.request, at.key.agent, at.key.run, outcome, result=result, error=error)
     return Give(command_id(at.key, at.name, "answer"), at.asked_by, "answer", payload)
 
 

@@ -13,6 +13,7 @@ from waybook.events.engine import TimerClass
 from waybook.services.scheduler.allowance import TokenBucket
 from waybook.services.scheduler.doing import Doer
 from waybook.services.scheduler.fires import Fires
+from waybook.services.scheduler.firing import LOOK_AGAIN_MS
 from waybook.services.scheduler.hints import Hints, NoHints
 from waybook.services.scheduler.relay import Relay
 from waybook.services.scheduler.rounds import STILL_MS, Rounds
@@ -40,14 +41,15 @@ class SchedulerPorts(msgspec.Struct, frozen=True):
 class SchedulerOptions(msgspec.Struct, frozen=True):
     """`restarts_per_s` bounds retries and ends of waits together, `burst` how many of them at once.
 
-    `round_s`: seconds between two rounds. `pull_s`: one pull's patience. `exclusive`: no other scheduler is at work,
-    so what a killed predecessor held comes back at once.
+    `still_ms` and `look_again_ms`: see the constants of that name. `round_s`: seconds between two rounds. `pull_s`: one
+    pull's patience. `exclusive`: no other scheduler is at work, so what a killed predecessor held comes back at once.
     """
 
     restarts_per_s: float = 50.0
     burst: int = 100
     round_s: float = 300.0
     still_ms: int = STILL_MS
+    look_again_ms: int = LOOK_AGAIN_MS
     pull_s: float = 5.0
     exclusive: bool = False
 
@@ -86,7 +88,7 @@ class Scheduler:
         bucket = TokenBucket(self._options.restarts_per_s, self._options.burst, asyncio.get_running_loop().time())
         self.fires = [
             Fires(kind, self._ports.timers, self._doer, self._ports.clock,
-                  bucket=bucket if kind in RESTARTS else None, hook=self._hook)
+                  bucket=bucket if kind in RESTARTS else None, look_again_ms=self._options.look_again_ms, hook=self._hook)
             for kind in CLASSES
         ]  # fmt: skip
         parts: tuple[Relay | Fires, ...] = (self.relay, *self.fires)

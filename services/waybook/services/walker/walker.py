@@ -49,7 +49,10 @@ DECIDE_MS = 600_000
 """How long a lease is renewed while its command waits for a decision or a server, beyond any step's deadline."""
 
 ALL_AT_ONCE = 1_000_000
-"""How many executions one commit may begin, as long as nothing answers `StepOffered`."""
+"""How many executions one commit may begin where no scheduler answers `StepOffered`."""
+
+AT_ONCE = 32
+"""How many where one does."""
 
 PORT_PAUSE_S = 0.2
 """How long to wait before a port that failed is asked again."""
@@ -78,7 +81,8 @@ class WalkerOptions(msgspec.Struct, frozen=True):
 
     `stop_s`: how long a graceful stop may take, bodies in threads included. `strict`: a run actor that breaks stops the
     walker, instead of leaving its command to be redelivered. `clock_margin_ms`: how far the clocks of two walkers may be
-    apart; so long after its last moment a side effect that is not there counts as absent.
+    apart; so long after its last moment a side effect that is not there counts as absent. `at_once`: executions that one commit
+    begins; the rest is offered to all workers, by way of the scheduler.
     """
 
     name: str = "walker"

@@ -1,0 +1,1 @@
+"""A scheduler on ports in memory, beside a run that a test decides by hand."""
