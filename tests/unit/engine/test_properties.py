@@ -237,7 +237,7 @@ def test_an_open_run_always_says_what_it_waits_for(agent: str, moves: list[Draw]
         answer = why(history.definition, run)
         assert answer.next_move
         if run.state == FAILED:
-            assert answer.hold.kind in ("retry", "waiting", "dead command")
+            assert answer.hold.kind in ("retry", "waiting", "dead command", "reconciling")
             assert answer.hold.until is not None or answer.hold.kind != "retry"
 
 
