@@ -81,8 +81,8 @@ class WalkerOptions(msgspec.Struct, frozen=True):
 
     `stop_s`: how long a graceful stop may take, bodies in threads included. `strict`: a run actor that breaks stops the
     walker, instead of leaving its command to be redelivered. `clock_margin_ms`: how far the clocks of two walkers may be
-    apart; so long after its last moment a side effect that is not there counts as absent. `at_once`: executions that one commit
-    begins; the rest is offered to all workers, by way of the scheduler.
+    apart; so long after its last moment a side effect that is not there counts as absent. `executions`: how many one
+    commit begins; the rest is offered to all workers, by way of the scheduler. None: all of them.
     """
 
     name: str = "walker"
