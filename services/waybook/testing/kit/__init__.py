@@ -1,0 +1,15 @@
+"""The crash kit: an agent walked in memory, killed at every boundary in turn, its deliveries disturbed.
+
+    def test_a_report_survives_every_kill() -> None:
+        kit = CrashKit([Reporting], start=Asked(topic="sales"), then=[signal(Released())])
+        kit.check().expect_none()
+
+See `docs/crash-kit.md`.
+"""
+
+from waybook.testing.kit.crash_kit import CrashKit
+from waybook.testing.kit.disturbance import Disturbance
+from waybook.testing.kit.report import Report, Violation, ViolationsFound
+from waybook.testing.kit.say import Say, signal
+
+__all__ = ["CrashKit", "Disturbance", "Report", "Say", "Violation", "ViolationsFound", "signal"]
