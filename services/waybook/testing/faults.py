@@ -14,10 +14,11 @@ import inspect
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from waybook.agents.effects import Deadline, Done, EffectAdapter, EffectCall, NotDone, NotThere, Unsure
 from waybook.engine.ports import (
     CommandQueue,
     ConsumerSpec,
@@ -41,13 +42,15 @@ Boundary: TypeAlias = Literal[
     "ack.before", "ack.after", "nak.before", "nak.after", "term.before", "term.after",
     "answer.before", "answer.after", "audit.before", "audit.after", "bury.before", "bury.after", "trace.before",
     "put.before", "put.after", "get.before",
+    "call.before", "call.after", "find.before", "undo.before", "undo.after",
     "step.begun", "step.running", "step.ended",
 ]  # fmt: skip
 """Where a fault may stand.
 
 `append.before`: decided, nothing sent. `append.sent`: the bytes are with the server and the answer was not read.
 `append.after`: stored, and the caller has not seen the answer. The verbs of a delivery are only written to the
-connection when `.after` is reached. `step.*` are for bodies that call `Faults.reached` themselves.
+connection when `.after` is reached. `call.*`, `find.*` and `undo.*` are those of `FaultyEffect`. `step.*` are for
+bodies that call `Faults.reached` themselves, and for the crash kit, which does it for them.
 """
 
 Action: TypeAlias = Callable[[], Awaitable[None] | None]
@@ -95,6 +98,7 @@ class Faults:
     def __init__(self) -> None:
         self._armed: list[_Armed] = []
         self.passed: list[tuple[Boundary, str]] = []
+        self.dead = False
 
     def arm(self, boundary: Boundary, action: Action, *, nth: int = 1, where: str = "*", times: int = 1) -> None:
         """Runs `action` when `boundary` is reached for the `nth` time (from 1) with a subject or name like `where`.
@@ -111,6 +115,8 @@ class Faults:
 
     async def reached(self, boundary: Boundary, where: str) -> None:
         """Says that the program stands at a boundary; runs what is armed there."""
+        if self.dead:
+            await asyncio.Event().wait()  # nothing that a dead process does reaches anybody
         self.passed.append((boundary, where))
         for armed in [a for a in self._armed if a.due(boundary, where)]:
             result = armed.action()
@@ -314,3 +320,34 @@ class FaultyObjects:
         """See Objects."""
         await self._faults.reached("get.before", name)
         return await self._inner.get(name)
+
+
+class FaultyEffect:
+    """An EffectAdapter with boundaries around its calls, named by the effect."""
+
+    def __init__(self, name: str, inner: EffectAdapter, faults: Faults) -> None:
+        self._name = name
+        self._inner = inner
+        self._faults = faults
+        self.call_ms: int = inner.call_ms
+        self.settle_ms: int = inner.settle_ms
+        self.find_is_authoritative: bool = inner.find_is_authoritative
+
+    async def call(self, call: EffectCall, deadline: Deadline) -> Done | NotDone | Unsure:
+        """See EffectAdapter."""
+        await self._faults.reached("call.before", self._name)
+        answer = await self._inner.call(call, deadline)
+        await self._faults.reached("call.after", self._name)
+        return answer
+
+    async def find(self, call: EffectCall) -> Done | NotThere | Unsure:
+        """See EffectAdapter."""
+        await self._faults.reached("find.before", self._name)
+        return await self._inner.find(call)
+
+    async def undo(self, call: EffectCall, evidence: Mapping[str, Any], deadline: Deadline) -> Done | NotDone | Unsure:
+        """See EffectAdapter."""
+        await self._faults.reached("undo.before", self._name)
+        answer = await self._inner.undo(call, evidence, deadline)
+        await self._faults.reached("undo.after", self._name)
+        return answer

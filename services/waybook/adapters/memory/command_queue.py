@@ -158,6 +158,10 @@ class MemoryCommandQueue:
         made, now = self._consumers.get(consumer), self._clock.now()
         return made is not None and (made.pulls > 0 or any(end > now for end in made.lease_ends.values()))
 
+    def forget_ids(self) -> None:
+        """The window in which a second command of one id is taken for the first is over."""
+        self._seen.clear()
+
     def remove(self, sequence: int) -> None:
         """A command was acknowledged or dropped."""
         self._stored.pop(sequence, None)

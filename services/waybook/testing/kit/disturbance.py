@@ -21,7 +21,9 @@ class Disturbance(msgspec.Struct, frozen=True):
     shuffled: bool = False
 
     def __str__(self) -> str:
-        return f"seed {self.seed}, twice {self.twice:g}, late {self.late:g}, {'shuffled' if self.shuffled else 'in order'}"
+        return (
+            f"seed {self.seed}, twice {self.twice:g}, late {self.late:g}, {'shuffled' if self.shuffled else 'in order'}"
+        )
 
 
 CALM = Disturbance()

@@ -22,17 +22,23 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """All walks of a check: how many, at which boundaries they were killed, and what was wrong."""
+    """All walks of a check: how many, at which boundaries they were killed, and what was wrong.
+
+    `state` is where the undisturbed walk rests, `held` how many wait for a person to say whether a side effect happened.
+    """
 
     walks: int
     boundaries: tuple[str, ...]
     violations: tuple[Violation, ...]
     state: str
+    held: int = 0
 
     def expect_none(self) -> None:
         """Raises ViolationsFound unless every promise was kept."""
         if self.violations:
-            raise ViolationsFound(f"{len(self.violations)} violations in {self.walks} walks:\n" + _list(self.violations))
+            raise ViolationsFound(
+                f"{len(self.violations)} violations in {self.walks} walks:\n" + _list(self.violations)
+            )
 
 
 def _list(violations: Sequence[Violation], most: int = 20) -> str:

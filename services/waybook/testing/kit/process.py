@@ -1,0 +1,101 @@
+"""A process of the crash kit: a walker with an empty memory, which can be killed."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from waybook.adapters.memory.heartbeat import MemoryHeartbeat
+from waybook.agents.definition import AgentDefinition
+from waybook.agents.effects import EffectAdapter
+from waybook.engine.inputs import Completed, Failed
+from waybook.engine.ports import CTL_ANY, NEW_ANY, Clock
+from waybook.engine.run import Action, Run
+from waybook.services.walker.effects import EffectsDesk
+from waybook.services.walker.execution import Executor
+from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
+from waybook.testing.faults import Faults, FaultyEffect, faulty_ports
+from waybook.testing.kit.world import World
+
+
+class Process:
+    """One worker process. `killed` is set when it reached the boundary at which it dies."""
+
+    def __init__(
+        self,
+        world: World,
+        agents: Sequence[AgentDefinition],
+        provides: Mapping[type, Any],
+        effects: Mapping[str, EffectAdapter],
+    ) -> None:
+        self.faults = Faults()
+        self.killed = asyncio.Event()
+        self._alive = True
+        self._heartbeat = MemoryHeartbeat(world.queue, world.clock, self._lost)
+        ports = WalkerPorts(
+            state=world.state,
+            commands=world.commands,
+            replies=world.replies,
+            notes=world.notes,
+            objects=world.objects,
+            heartbeat=self._heartbeat,
+            clock=world.clock,
+        )
+        options = WalkerOptions(name="kit", pull_s=0.02, strict=True)
+        adapters = {name: FaultyEffect(name, adapter, self.faults) for name, adapter in effects.items()}
+        self.walker = Walker(
+            agents, faulty_ports(ports, self.faults), provides=provides, effects=adapters, options=options
+        )
+        self.walker.executor = _Executor(provides, world.clock, self.walker.effects, self.faults)
+        self._world = world
+        self._running: asyncio.Task[None] | None = None
+
+    @property
+    def broken(self) -> BaseException | None:
+        """What ended it, when nobody killed it."""
+        if self._running is None or not self._running.done() or self._running.cancelled():
+            return None
+        return self._running.exception()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it decides, runs a body, or means to look again."""
+        return any(actor.busy for actor in self.walker.company())
+
+    async def begin(self) -> None:
+        """Starts it, as the only owner of what its predecessor left."""
+        await self._world.queue.ensure_consumers((CTL_ANY, NEW_ANY))
+        self._running = asyncio.create_task(self.walker.run())
+
+    async def die(self) -> None:
+        """What is armed at the boundary: nothing that it does from here on reaches anybody."""
+        self._alive = False
+        self.faults.dead = True
+        self.killed.set()
+        await asyncio.Event().wait()
+
+    async def end(self) -> None:
+        """Takes away what is left of it; its leases lapse."""
+        assert self._running is not None
+        self._alive = False
+        self.faults.dead = True
+        self._heartbeat.lose()
+        self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
+
+    def _lost(self) -> None:
+        if self._alive:
+            self.walker.claims_lost()
+
+
+class _Executor(Executor):
+    """Runs bodies with a boundary before and after each."""
+
+    def __init__(self, provides: Mapping[type, Any], clock: Clock, effects: EffectsDesk, faults: Faults) -> None:
+        super().__init__(provides, clock, effects)
+        self._faults = faults
+
+    async def run(self, definition: AgentDefinition, run: Run, action: Action) -> Completed | Failed:
+        await self._faults.reached("step.begun", action.step)
+        result = await super().run(definition, run, action)
+        await self._faults.reached("step.ended", action.step)
+        return result
