@@ -13,7 +13,11 @@ from waybook.services.bootstrap.settings import Settings
 from waybook.testing.kit import CrashKit
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "mail"
-ENDS = {"01-invoice-question.eml": "draft_ready", "10-hidden-orders.eml": "quarantined", "11-newsletter.eml": "archived"}
+ENDS = {
+    "01-invoice-question.eml": "draft_ready",
+    "10-hidden-orders.eml": "quarantined",
+    "11-newsletter.eml": "archived",
+}
 
 
 @pytest.mark.parametrize("name", ENDS)

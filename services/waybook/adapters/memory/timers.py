@@ -130,10 +130,13 @@ class MemoryTimers:
 
 
 class MemoryNotices:
-    """The port Notices over a MemoryStateLog."""
+    """The port Notices over a MemoryStateLog, which is looked at every `look_s` seconds of real time."""
 
-    def __init__(self, log: MemoryStateLog, wanted: Collection[str], *, faults: Faults | None = None) -> None:
+    def __init__(
+        self, log: MemoryStateLog, wanted: Collection[str], *, look_s: float = LOOK_S, faults: Faults | None = None
+    ) -> None:
         self.faults = faults or Faults()
+        self._look_s = look_s
         self._log = log
         self._wanted = frozenset(wanted)
         self._next = 0
@@ -170,7 +173,7 @@ class MemoryNotices:
             left = deadline - asyncio.get_running_loop().time()
             if left <= 0:
                 return []
-            await asyncio.sleep(min(left, LOOK_S))
+            await asyncio.sleep(min(left, self._look_s))
 
     def _matters(self, record: Record) -> bool:
         types = types_of(record.headers)

@@ -114,11 +114,11 @@ class CrashKit:
             return _Tried(["this place was not reached; the agent does not do the same every time"])
         held = run is not None and any(operation.outcome == "unknown" for operation in run.operations.values())
         differences = [] if held else _differences(calm, _undisturbed(walk, run))
-        return _Tried([*self._illegal(walk), *differences], held)
+        return _Tried([*self._illegal(walk, ended=not held), *differences], held)
 
-    def _illegal(self, walk: Walk) -> list[str]:
+    def _illegal(self, walk: Walk, *, ended: bool = True) -> list[str]:
         table = self._plan.agents[0].engine.table
-        texts = illegalities(table, walk.world.history())
+        texts = illegalities(table, walk.world.history(), ended=ended)
         texts += [f"{key} arrived {n} times at {name}" for name, key, n in _arrivals(walk) if n > 1]
         return texts + [f"still in COMMANDS: {subject}" for subject in walk.world.queue.waiting.values()]
 

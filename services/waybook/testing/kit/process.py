@@ -1,4 +1,4 @@
-"""A process of the crash kit: a walker with an empty memory, which can be killed."""
+"""A process of the crash kit: a walker and a scheduler with an empty memory, which can be killed."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,11 @@ from waybook.agents.effects import EffectAdapter
 from waybook.engine.inputs import Completed, Failed
 from waybook.engine.ports import CTL_ANY, NEW_ANY, Clock
 from waybook.engine.run import Action, Run
+from waybook.services.scheduler.scheduler import Scheduler, SchedulerOptions, SchedulerPorts
 from waybook.services.walker.effects import EffectsDesk
 from waybook.services.walker.execution import Executor
 from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
-from waybook.testing.faults import Faults, FaultyEffect, faulty_ports
+from waybook.testing.faults import Faults, FaultyCommandQueue, FaultyEffect, faulty_ports
 from waybook.testing.kit.world import World
 
 
@@ -46,6 +47,12 @@ class Process:
             agents, faulty_ports(ports, self.faults), provides=provides, effects=adapters, options=options
         )
         self.walker.executor = _Executor(provides, world.clock, self.walker.effects, self.faults)
+        self._scheduler = Scheduler(
+            SchedulerPorts(
+                world.state, world.notices, world.timers, FaultyCommandQueue(world.queue, self.faults), world.clock
+            ),
+            options=SchedulerOptions(pull_s=60.0, exclusive=True),
+        )
         self._world = world
         self._running: asyncio.Task[None] | None = None
 
@@ -54,7 +61,8 @@ class Process:
         """What ended it, when nobody killed it."""
         if self._running is None or not self._running.done() or self._running.cancelled():
             return None
-        return self._running.exception()
+        error = self._running.exception()
+        return error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error
 
     @property
     def busy(self) -> bool:
@@ -64,7 +72,12 @@ class Process:
     async def begin(self) -> None:
         """Starts it, as the only owner of what its predecessor left."""
         await self._world.queue.ensure_consumers((CTL_ANY, NEW_ANY))
-        self._running = asyncio.create_task(self.walker.run())
+        self._running = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.walker.run())
+            group.create_task(self._scheduler.run())
 
     async def die(self) -> None:
         """What is armed at the boundary: nothing that it does from here on reaches anybody."""

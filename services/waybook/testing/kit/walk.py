@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.effects import EffectAdapter
-from waybook.engine.run import Run, Timer
+from waybook.engine.run import Run
 from waybook.events.errors import TerminalError
 from waybook.events.typed import StartEvent
 from waybook.testing.faults import Boundary
@@ -89,16 +89,11 @@ class Walk:
         for _ in range(MOST_TIMERS):
             await self._quiet()
             run = self.world.run()
-            due = {n: t for n, t in run.timers.items() if t.timer_class in FIRED_BY_ITSELF} if run is not None else {}
+            due = [t.due for t in run.timers.values() if t.timer_class in FIRED_BY_ITSELF] if run is not None else []
             if not due:
                 return
-            await self._fire(*min(due.items(), key=lambda item: item[1].due))
+            self.world.clock.advance(max(0, min(due) - self.world.clock.now()))
         raise Stuck(f"more than {MOST_TIMERS} timers fired one after the other")
-
-    async def _fire(self, name: str, timer: Timer) -> None:
-        """What the scheduler does, at the timer's time."""
-        self.world.clock.advance(max(0, timer.due - self.world.clock.now()))
-        await self.world.say(Say("timer", {"timer": name}, actor="relay", issuer="relay"))
 
     async def _quiet(self) -> None:
         moves = 0
@@ -111,11 +106,10 @@ class Walk:
                 raise self._process.broken
             elif self._progress() != before:
                 moves = 0
-            elif not self.world.queue.waiting:
+            elif not self.world.moving:
                 return
             elif moves == MOST_LEASES:
-                waiting = ", ".join(self.world.queue.waiting.values())
-                raise Stuck(f"after {MOST_LEASES // 4} leases there still wait: {waiting}")
+                raise Stuck(f"after {MOST_LEASES // 4} leases there still wait: {', '.join(self.world.moving)}")
             else:
                 moves += 1
                 self.world.clock.advance(LEASE_MS // 4)

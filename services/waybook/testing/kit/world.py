@@ -9,6 +9,7 @@ from waybook.adapters.memory.command_queue import MemoryCommandQueue
 from waybook.adapters.memory.notes import MemoryNotes, MemoryReplies
 from waybook.adapters.memory.objects import MemoryObjects
 from waybook.adapters.memory.state_log import MemoryStateLog
+from waybook.adapters.memory.timers import MemoryNotices, MemoryTimers
 from waybook.agents.definition import AgentDefinition
 from waybook.engine.fold import fold_all
 from waybook.engine.run import Run
@@ -18,6 +19,7 @@ from waybook.events.commit import Commit
 from waybook.events.headers import COMMIT, REPLY
 from waybook.events.subjects import RunKey, command_subject, state_subject
 from waybook.events.typed import StartEvent
+from waybook.services.scheduler.following import WANTED
 from waybook.testing.kit.disturbance import Disturbance, DisturbedQueue
 from waybook.testing.kit.say import Say
 
@@ -34,6 +36,8 @@ class World:
         self.state = MemoryStateLog(self.clock)
         self.queue = MemoryCommandQueue(self.clock, ack_wait_s=LEASE_MS / 1000)
         self.commands = DisturbedQueue(self.queue, disturbance)
+        self.timers = MemoryTimers(self.clock)
+        self.notices = MemoryNotices(self.state, WANTED, look_s=0.001)
         self.notes = MemoryNotes(self.clock)
         self.replies = MemoryReplies()
         self.objects = MemoryObjects()
@@ -67,6 +71,12 @@ class World:
         )
         subject = command_subject(self.key, say.verb, issuer=say.issuer)
         await self.queue.publish(subject, msgspec.json.encode(command), command=id, headers={REPLY: f"_INBOX.kit.{id}"})
+
+    @property
+    def moving(self) -> list[str]:
+        """What somebody still has to take up: commands, fires, commits that the scheduler has not looked at."""
+        fires = [f"the fire of timer {timer.name}" for timer in self.timers.due]
+        return [*self.queue.waiting.values(), *fires, *(["commits for the scheduler"] if self.notices.behind else [])]
 
     def refusals(self) -> list[str]:
         """What was answered to commands that were refused."""
