@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from waybook.adapters.nats.connection import Connection
-from waybook.adapters.nats.errors import NO_CONSUMER, ApiError, port_error
+from waybook.adapters.nats.errors import CONSUMER_NOT_MADE, NO_CONSUMER, ApiError, port_error
 from waybook.adapters.nats.outcome import nanoseconds
 from waybook.engine.ports import ConsumerSpec
 
@@ -14,6 +14,9 @@ MAX_ACK_PENDING = 20_000
 
 
 LOOKS = 4
+MADE_AGAIN = 5
+"""How often a consumer is asked for again while the server still removes the files of one with its name."""
+
 LOOK_S = 0.1  # between two pulls of a worker nobody waits for a moment
 
 
@@ -114,5 +117,13 @@ class Consumers:
 
     async def _make(self, config: dict[str, object]) -> int:
         subject = f"CONSUMER.CREATE.{self._stream}.{config['name']}.{config['filter_subject']}"
-        info = await self._connection.ask(subject, {"stream_name": self._stream, "config": config, "action": ""}, _Info)
+        request = {"stream_name": self._stream, "config": config, "action": ""}
+        info = await self._connection.api(subject, request, _Info)
+        for _ in range(MADE_AGAIN):
+            if not (isinstance(info, ApiError) and info.err_code == CONSUMER_NOT_MADE):
+                break
+            await asyncio.sleep(LOOK_S)
+            info = await self._connection.api(subject, request, _Info)
+        if isinstance(info, ApiError):
+            raise port_error(info, subject)
         return nanoseconds(info.created)
