@@ -94,7 +94,8 @@ class Arranger:
         state = self.scribe.run.state
         steps = [s for s in STEPS if STATE_OF_STEP[s] == state and s not in self.done]
         if row.state == "*" or state not in IN_FLIGHT:
-            steps = [s for s in steps if any(r["kind"] == s for r in self.rows)]
+            given = [number for number, s in enumerate(steps, 1) if any(r["kind"] == s for r in self.rows)]
+            steps = steps[: given[-1]] if given else []
         for step in steps:
             leaves = row if step == [s for s in STEPS if STATE_OF_STEP[s] == state][-1] else None
             if await self._given_attempts(step, leaves):

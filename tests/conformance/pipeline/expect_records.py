@@ -43,6 +43,21 @@ async def _effects(world: World, value: Any) -> Differences:
     return differences(value, {**dict.fromkeys(value, 0), **counts})
 
 
+@reads("audit")
+async def _audit(world: World, value: Any) -> Differences:
+    """Records of what people did: commits that applied their commands."""
+    if set(value) - {"retried"}:
+        raise Unsupported(f"expect.audit.{', '.join(set(value) - {'retried'})}: not read yet")
+    retries = {
+        t.command for t in world.traffic.commands.values() if re.fullmatch(r".*\.(gw|cli)\..*\.retry", t.subject)
+    }
+    applied = 0
+    for history in await world.histories():
+        since = world.since(history)
+        applied += sum(len(retries & set(c.commands)) for c, _, _ in history.commits if c.version > since)
+    return differences(value, {"retried": applied})
+
+
 @reads("listed_for_human")
 async def _listed_for_human(world: World, value: Any) -> Differences:
     """A person has to act, and `why` says so: the run is held for something that no timer and no worker will end."""

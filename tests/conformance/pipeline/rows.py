@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 from tests.conformance.pipeline.history import History
-from tests.conformance.pipeline.names import to_case
+from tests.conformance.pipeline.names import to_case, to_product
 
 from waybook.engine.run import execution_key
 from waybook.events import engine as e
+from waybook.inbox.classify import Classification
 
 Row = dict[str, Any]
 
@@ -54,7 +55,7 @@ class _Reader:
         if event.action is None:
             return
         outputs = self.published.setdefault(event.action, [])
-        outputs.append(to_case(msgspec.json.decode(event.payload)))
+        outputs.append(_as_given(to_case(msgspec.json.decode(event.payload))))
         self.by_action[event.action]["output"] = outputs[0] if len(outputs) == 1 else outputs
 
     def _StepBegan(self, name: str, at: int, event: e.StepBegan) -> None:
@@ -108,6 +109,14 @@ class _Reader:
         if event.timer in self.waiting:
             step, key = self.waiting.pop(event.timer)
             self.pending[key] = self._row(step, "pending", key, self.walk)
+
+
+def _as_given(output: Row) -> Row:
+    """The event that a step returned, with what its work found beside it, as cases give it."""
+    if "intents" not in output.get("classification", ()):
+        return output
+    found = msgspec.convert(to_product(output["classification"]), Classification)
+    return {**to_case(found.main), **output}
 
 
 def action_rows(history: History, message: str) -> list[Row]:

@@ -79,6 +79,7 @@ async def answer(world: World, action: Action) -> None:
 
 @verb("manual_retry", *COMMON)
 async def manual_retry(world: World, action: Action) -> None:
+    world.resets = True
     await give(world, action, "retry", None)
 
 

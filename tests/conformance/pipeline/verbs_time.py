@@ -5,6 +5,8 @@ from tests.conformance.pipeline.backends import LEASE_MS
 from tests.conformance.pipeline.verbs import Action, verb
 from tests.conformance.pipeline.world import World
 
+from waybook.engine.retry import next_due
+
 
 @verb("advance", "seconds")
 async def advance(world: World, action: Action) -> None:
@@ -23,12 +25,22 @@ async def advance_to(world: World, action: Action) -> None:
     await world.settle()
 
 
-@verb("tick", "job")
+@verb("tick", "job", "concurrent")
 async def tick(world: World, action: Action) -> None:
-    """One pass of a periodic job."""
-    if action["job"] != "sweep_stuck":
+    """One pass of a periodic job, or several at once."""
+    if action["job"] == "retry_failed":
+        await _retry_failed(world, int(action.get("concurrent") or 1))
+    elif action["job"] != "sweep_stuck" or "concurrent" in action:
         raise Unsupported(f"`tick`: the job {action['job']} is not interpreted yet")
     await world.settle()
+
+
+async def _retry_failed(world: World, passes: int) -> None:
+    """The next point of the five-minute grid: the retries that are due by then."""
+    world.resets = True
+    await world.pass_time(next_due(world.clock.now(), world.definition.engine.retry_grid_ms) - world.clock.now())
+    await world.settle()
+    await world.scheduling.fire("retry", passes=passes)
 
 
 @verb("workers", "count")

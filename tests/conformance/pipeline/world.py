@@ -20,6 +20,7 @@ from tests.conformance.pipeline.messages import Message
 from tests.conformance.pipeline.models import ScriptedModel
 from tests.conformance.pipeline.outside import Tracked, Traffic
 from tests.conformance.pipeline.rows import action_rows
+from tests.conformance.pipeline.scheduling import Scheduling
 from tests.conformance.pipeline.script import Script
 from tests.conformance.pipeline.sources import ScriptedKnowledge
 from tests.conformance.pipeline.workers import Worker, start_worker
@@ -68,6 +69,7 @@ class World:
         self.sources = ScriptedKnowledge(case.given, self._current_text)
         self.ghost = Ghost(self)
         self.client = Client(self)
+        self.scheduling = Scheduling(self)
         self.go_on = asyncio.Event()
         self.messages: dict[str, Message] = {}
         self.outcomes: list[Outcome] = []

@@ -19,7 +19,17 @@ from waybook.events.subjects import RunKey
 from waybook.services.scheduler.effects import ArmTimer, CancelTimer, Effect, Give, StopSends, handed_over
 from waybook.services.scheduler.following import follow, matters, without_useless
 
-COMMITS_OF_RUNS = COMMITS.map(lambda made: msgspec.structs.replace(made, definition="d"))
+
+def with_names(made: Commit) -> Commit:
+    """The commit with names that a header can hold."""
+    named = (
+        msgspec.structs.replace(event, event=f"E{len(event.event)}") if isinstance(event, e.EventPublished) else event
+        for event in made.events
+    )
+    return msgspec.structs.replace(made, definition="d", events=tuple(named))
+
+
+COMMITS_OF_RUNS = COMMITS.map(with_names)
 KEY = RunKey("main", "inbox", "r1")
 CHILD_OF = {PARENT: "asker/a1/4.2"}
 

@@ -1,0 +1,90 @@
+"""The product's scheduler in a case: what follows from stored commits, and fires at the clock of the case."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from waybook.adapters.memory.clock import ManualClock
+from waybook.adapters.memory.timers import MemoryTimers
+from waybook.engine.ports import Clock, CommandQueue, Outgoing, TimerRef
+from waybook.events.engine import TimerClass
+from waybook.events.subjects import RunKey
+from waybook.services.scheduler.doing import Doer
+from waybook.services.scheduler.effects import ArmTimer, CancelTimer, Effect, handed_over
+from waybook.services.scheduler.fires import Fires
+from waybook.services.scheduler.following import follow
+from waybook.services.scheduler.hints import NoHints
+
+if TYPE_CHECKING:
+    from tests.conformance.pipeline.world import World
+
+
+class _Tracked:
+    """COMMANDS as the scheduler sees it, every command tracked."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    async def publish_many(self, messages: Sequence[Outgoing]) -> list[bool]:
+        queue, traffic = self._world.backend.ports.commands, self._world.traffic
+        return [await traffic.publish(queue, m.subject, m.payload, m.command, m.headers) for m in messages]
+
+
+class _Offset:
+    """The scheduler's clock."""
+
+    def __init__(self, clock: ManualClock, ms: int) -> None:
+        self._clock = clock
+        self._ms = ms
+
+    def now(self) -> int:
+        return self._clock.now() + self._ms
+
+
+class Scheduling:
+    """Arms and takes back timers as the log says; hands over what is due when a verb says so.
+
+    Offers are left to the verbs, which ask for a worker themselves.
+    """
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        offset = int(world.case.given.get("clock_offset_s", {}).get("scheduler", 0)) * 1000
+        self._clock: Clock = _Offset(world.clock, offset)
+        self._timers = MemoryTimers(world.clock)
+        self._doer = Doer(self._timers, cast(CommandQueue, _Tracked(world)), self._clock, NoHints())
+        self._read: dict[RunKey, int] = {}
+
+    async def _follow(self) -> None:
+        """Does what the commits since the last time ask for."""
+        for history in await self._world.histories():
+            effects: list[Effect] = []
+            for commit, _, _ in history.commits:
+                if commit.version > self._read.get(history.key, 0):
+                    effects += follow(history.key, commit, {})
+            self._read[history.key] = history.version
+            pending = history.run.timers if history.run is not None else {}
+            wanted = [
+                one
+                for one in effects
+                if isinstance(one, CancelTimer) or (isinstance(one, ArmTimer) and one.timer.name in pending)
+            ]
+            await self._doer.do(wanted)
+
+    async def fire(self, timer_class: TimerClass, *, passes: int = 1) -> None:
+        """Hands over what is due of a class; with `passes` as so many schedulers that do not know of each other."""
+        await self._follow()
+        due = [timer for timer in self._timers.due if timer.timer_class == timer_class]
+        fires = Fires(timer_class, self._timers, self._doer, self._clock)
+        while await fires.step(0.0):
+            continue
+        for number in range(1, passes):
+            await self._again(due, number)
+
+    async def _again(self, timers: Sequence[TimerRef], number: int) -> None:
+        """The same fires, handed over when their ids count as new again."""
+        for timer in timers:
+            given = handed_over(timer)
+            command = f"{given.id}#{number}"
+            await self._world.client.give(
+                given.key, given.verb, given.payload, issuer="relay", actor="relay", command=command
+            )
