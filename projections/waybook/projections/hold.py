@@ -12,8 +12,8 @@ from waybook.projections.changes import Handler, RunChange
 from waybook.projections.progress import Progress, Retry, execution
 
 FAILED = "failed"
-REASONS = {"wait": "rate_limit"}
-"""What a run waits for, by the class of its timer, where it is not called by that."""
+RATE_LIMIT = "rate_limit"
+"""What an attempt waits for that was given back because the other side asked to wait."""
 
 
 class Hold(NamedTuple):
@@ -41,7 +41,7 @@ def hold(progress: Progress) -> Hold:
         return MOVING  # begun, or offered to a worker
     if progress.timers:
         timer_class, due = min(progress.timers.values(), key=lambda t: t[1])
-        return Hold("retry" if timer_class == "retry" else "waiting", REASONS.get(timer_class, timer_class), due)
+        return Hold("retry" if timer_class == "retry" else "waiting", timer_class, due)
     return _stuck(progress) or Hold("waiting", progress.status)
 
 
@@ -67,7 +67,8 @@ def _retry_scheduled(change: RunChange, event: e.RetryScheduled) -> None:
 
 
 def _timer_armed(change: RunChange, event: e.TimerArmed) -> None:
-    change.progress.timers[change.event_name] = (event.timer_class, event.due)
+    told_to_wait = event.timer_class == "wait" and event.about in change.progress.released
+    change.progress.timers[change.event_name] = (RATE_LIMIT if told_to_wait else event.timer_class, event.due)
 
 
 def _timer_resolved(change: RunChange, event: e.TimerFired | e.TimerCancelled) -> None:

@@ -112,7 +112,8 @@ def _parked(run: Run, definition: Definition | None) -> Hold:
 
 def _failed(run: Run, definition: Definition | None) -> Hold:
     stuck = _exhausted(run, definition)
-    due = [r.due for r in run.retries.values() if r.timer in run.timers]
+    pending = (run.timers.get(r.timer) for r in run.retries.values())
+    due = [timer.due for timer in pending if timer is not None and timer.timer_class == "retry"]
     if stuck is None and due:
         return Hold("retry", "retry", min(due), "a failed step is tried again")
     return stuck or Hold("waiting", "exhausted", text="no automatic retry is left; a person decides")
@@ -135,7 +136,7 @@ def _timer(run: Run) -> Hold:
     due = min(run.timers.values(), key=lambda t: t.due)
     if due.timer_class == "retry":
         return Hold("retry", "retry", due.due, "a failed step is tried again")
-    if due.timer_class == "wait":
+    if due.timer_class == "wait" and due.about in run.retries:
         return Hold("waiting", "rate_limit", due.due, f"told to wait by the other side; goes on at {due.due}")
     return Hold("waiting", due.timer_class, due.due, f"waits for a timer ({due.timer_class})")
 

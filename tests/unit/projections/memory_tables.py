@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from waybook.events.subjects import RunKey
-from waybook.projections import agent_actions, approvals, inbound_messages
+from waybook.projections import agent_actions, approvals, inbound_messages, timers
 from waybook.projections.batch import fold_batch, runs_of
 from waybook.projections.changes import ActionEnd, ActionRow, ApprovalEnd, ApprovalRow, MessageRow
 from waybook.projections.progress import Entry, Progress, from_bytes
@@ -26,6 +26,7 @@ class MemoryTables:
         self.messages: dict[tuple[str, ...], Row] = {}
         self.actions: dict[tuple[str, ...], Row] = {}
         self.approvals: dict[tuple[str, ...], Row] = {}
+        self.timers: dict[tuple[str, ...], tuple[str, int, str]] = {}
 
     def apply(self, entries: Iterable[Entry]) -> None:
         entries = list(entries)
@@ -53,6 +54,11 @@ class MemoryTables:
             new = zip(ApprovalEnd.__struct_fields__, row[4:], strict=True)
             self.approvals[row[:4]].update({name: value for name, value in new if value is not None})
 
+        for row in timers.drops(changes):
+            self.timers.pop(row)
+        for row in timers.inserts(changes):
+            self.timers[row[:4]] = row[4:]
+
     def _known(self, keys: list[RunKey]) -> dict[RunKey, Progress]:
         rows = {key: self.messages.get((key.tenant, key.agent, key.run)) for key in keys}
         return {key: from_bytes(row["progress"]) for key, row in rows.items() if row is not None}
@@ -62,6 +68,9 @@ class MemoryTables:
 
     def actions_of(self, key: RunKey) -> dict[str, Row]:
         return {k[3]: row for k, row in self.actions.items() if k[:3] == (key.tenant, key.agent, key.run)}
+
+    def timers_of(self, key: RunKey) -> dict[str, tuple[str, int, str]]:
+        return {k[3]: row for k, row in self.timers.items() if k[:3] == (key.tenant, key.agent, key.run)}
 
     def approvals_of(self, key: RunKey) -> dict[str, Row]:
         return {k[3]: row for k, row in self.approvals.items() if k[:3] == (key.tenant, key.agent, key.run)}

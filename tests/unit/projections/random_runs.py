@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 from tests.unit.projections import histories as h
@@ -31,6 +32,7 @@ class RandomRun:
         self.triggers = 0
         self.offers: list[e.StepOffered] = []
         self.retries: dict[str, e.StepBegan] = {}
+        self.waits: dict[str, tuple[str, e.StepBegan]] = {}
         self.timers: list[str] = []
         self.failures: dict[str, int] = {}
         self.approvals: list[str] = []
@@ -100,6 +102,10 @@ class RandomRun:
         if timer is None:
             return
         self._add(e.TimerFired(timer=timer))
+        waited = self.waits.get(timer)
+        if waited is not None and self.chance.random() < 0.6:
+            del self.waits[timer]
+            self._begin(waited[1].step, waited[1].trigger, waited[1].attempt + 1)
         retried = self.retries.pop(timer, None)
         if retried is not None and self.chance.random() < 0.6:
             self._move("received")
@@ -122,6 +128,24 @@ class RandomRun:
         if (taken := self._take(self.open)) is not None:
             self._add(e.ActionReleased(action=taken[0], reason="stop"))
             self.released[taken[0]] = taken[1]
+
+    def wait(self) -> None:
+        if (taken := self._take(self.open)) is None or taken[1].walk != self.walk:
+            return
+        due = h.BEGAN_AT + 700
+        self._add(e.ActionReleased(action=taken[0], reason="wait", until=due))
+        about = f"{self.walk}:{taken[1].step}:{taken[1].trigger}"
+        timer = self._add(e.TimerArmed(timer_class="wait", due=due, about=about))
+        self.timers.append(timer)
+        self.waits[timer] = taken
+
+    def _end_waits(self, reason: Literal["closed", "taken_over"]) -> None:
+        for timer, (action, _) in self.waits.items():
+            self._add(e.ActionAbandoned(action=action, reason=reason))
+            if timer in self.timers:
+                self.timers.remove(timer)
+                self._add(e.TimerCancelled(timer=timer, reason=reason))
+        self.waits.clear()
 
     def resume(self) -> None:
         if (taken := self._take(self.released)) is not None and taken[1].walk == self.walk:
@@ -219,6 +243,7 @@ class RandomRun:
 
     def restart(self) -> None:
         if self.chance.random() < 0.3:
+            self._end_waits("taken_over")
             self.walk += 1
             self.offers, self.retries = [], {}
             by = self.chance.choice(("p", NO_PERSON))
@@ -229,6 +254,7 @@ class RandomRun:
     def end(self) -> None:
         if self.chance.random() < 0.3:
             self._move("archived")
+            self._end_waits("closed")
             for action in (*self.open, *self.released):
                 self._add(e.ActionAbandoned(action=action, reason="closed"))
             for timer in self.timers:
@@ -239,7 +265,7 @@ class RandomRun:
 
 _MOVES: tuple[Callable[[RandomRun], None], ...] = (
     RandomRun.begin, RandomRun.begin, RandomRun.complete, RandomRun.complete, RandomRun.fail, RandomRun.fire,
-    RandomRun.cancel_timer, RandomRun.arm, RandomRun.release, RandomRun.resume, RandomRun.lose, RandomRun.renew,
+    RandomRun.cancel_timer, RandomRun.arm, RandomRun.release, RandomRun.wait, RandomRun.resume, RandomRun.lose, RandomRun.renew,
     RandomRun.offer, RandomRun.take_offer, RandomRun.ask, RandomRun.decide, RandomRun.use, RandomRun.intend, RandomRun.settle,
     RandomRun.move, RandomRun.set_fields, RandomRun.restart, RandomRun.end,
 )  # fmt: skip

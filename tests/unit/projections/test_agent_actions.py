@@ -135,3 +135,32 @@ def test_a_new_walk_begins_rows_of_its_own() -> None:
         "1.2/route": ("skipped", 1),
         "2.1": ("running", 2),
     }
+
+
+def test_a_wait_that_was_asked_for_is_pending_until_the_next_attempt_begins() -> None:
+    """It did not fail, and no worker holds it."""
+    waiting = (
+        h.commit(1, *h.started(), h.began("1.2")),
+        h.commit(2, e.ActionReleased(action="1.2", reason="wait", until=h.BEGAN_AT + 700), _wait(h.BEGAN_AT + 700)),
+    )
+    assert _rows(*waiting)["1.2"]["status"] == "pending"
+    rows = _rows(*waiting, h.commit(3, e.TimerFired(timer="2.1"), h.began("3.1", attempt=2)))
+    assert {name: row["status"] for name, row in rows.items()} == {"1.2": "skipped", "3.1": "running"}
+
+
+def test_a_wait_in_a_run_that_ends_is_abandoned() -> None:
+    rows = _rows(
+        h.commit(1, *h.started(), h.began("1.2")),
+        h.commit(2, e.ActionReleased(action="1.2", reason="wait", until=h.BEGAN_AT + 700), _wait(h.BEGAN_AT + 700)),
+        h.commit(
+            3,
+            e.ActionAbandoned(action="1.2", reason="closed"),
+            e.TimerCancelled(timer="2.1", reason="closed"),
+            e.RunEnded(outcome="cancelled"),
+        ),
+    )
+    assert rows["1.2"]["status"] == "abandoned"
+
+
+def _wait(due: int) -> e.TimerArmed:
+    return e.TimerArmed(timer_class="wait", due=due, about="1:draft:1.1")

@@ -111,6 +111,8 @@ def _same_actions(run: Run, tables: MemoryTables) -> None:
     assert set(progress.open) == set(run.open)
     assert progress.failures == run.failures
     assert set(progress.timers) == set(run.timers)
+    pending = {name: (timer.timer_class, timer.due, timer.about) for name, timer in run.timers.items()}
+    assert tables.timers_of(run.key) == pending
 
 
 def test_a_commit_that_does_not_follow_stops_the_projection() -> None:

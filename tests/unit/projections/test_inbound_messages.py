@@ -127,3 +127,16 @@ def test_a_run_that_does_not_move_names_its_hold(case: str) -> None:
     events, expected = HOLDS[case]
     row = _after(*events)
     assert (row["hold"], row["hold_reason"], row["hold_until"]) == expected
+
+
+def test_a_run_that_was_told_to_wait_says_until_when() -> None:
+    due = h.BEGAN_AT + 900
+    row = _row(
+        h.commit(1, *h.started("drafting"), h.began("1.2")),
+        h.commit(
+            2,
+            e.ActionReleased(action="1.2", reason="wait", until=due),
+            e.TimerArmed(timer_class="wait", due=due, about="1:draft:1.1"),
+        ),
+    )
+    assert (row["hold"], row["hold_reason"], row["hold_until"]) == ("waiting", "rate_limit", due)

@@ -1,5 +1,6 @@
 """Commits of STATE by their headers, through the durable `relay`."""
 
+import asyncio
 import re
 from collections.abc import Collection, Sequence
 
@@ -17,6 +18,10 @@ from waybook.events.headers import PARENT, TYPES
 CONSUMER = "relay"
 ACK_WAIT_S = 60.0
 
+LULL_S = 0.05
+"""How long after a pull that brought something the next one is sent: under load one pull for many commits costs a
+fraction of one for each, and a timer does not mind."""
+
 
 class _Any(msgspec.Struct):
     pass
@@ -32,6 +37,7 @@ class NatsNotices:
         self._stream = stream
         self._ack_wait_s = ack_wait_s
         self._pulling: Puller | None = None
+        self._next_pull = 0.0
         self._leader = LeaderReads(connection, stream)
         names = b"|".join(sorted(re.escape(name.encode()) for name in wanted))
         # A look at the raw block: most commits matter to nobody here, and parsing their headers would cost most.
@@ -59,7 +65,12 @@ class NatsNotices:
         if self._pulling is None:
             self._pulling = Puller(self._connection, self._stream, CONSUMER, self._ack_wait_s)
         puller = self._pulling
+        now = asyncio.get_running_loop().time
+        if (lull := self._next_pull - now()) > 0:
+            await asyncio.sleep(lull)
         raws = await puller.pull(batch, timeout_s)
+        if 0 < len(raws) < batch:
+            self._next_pull = now() + LULL_S
         if puller.deleted:
             puller.forget()
             await self.ensure_consumer()
