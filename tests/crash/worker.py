@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+from tests.crash.asking import Asking
 from tests.crash.five_steps import Deadly, FiveSteps, Journal, SixSteps
 
 from waybook.agents.definition import AgentDefinition, define
@@ -23,9 +24,11 @@ Deed: TypeAlias = Literal["kill", "pause"]
 DEEDS: Mapping[Deed, Action] = {"kill": kill, "pause": pause}
 
 INBOX, INBOX_PROVIDES = mail_agent(Settings())
-Version: TypeAlias = Literal["five", "six", "inbox"]
-AGENTS: Mapping[Version, AgentDefinition] = {"five": define(FiveSteps), "six": define(SixSteps), "inbox": INBOX}
-"""An agent whose steps do nothing, another version of it, and the built-in one."""
+Version: TypeAlias = Literal["five", "six", "inbox", "asking"]
+AGENTS: Mapping[Version, AgentDefinition] = {
+    "five": define(FiveSteps), "six": define(SixSteps), "inbox": INBOX, "asking": define(Asking),
+}  # fmt: skip
+"""An agent whose steps do nothing, another version of it, the built-in one, and one that waits for a person."""
 
 
 class Fault(msgspec.Struct, frozen=True):
