@@ -35,6 +35,7 @@ class Inbox(Agent):
         ev.ClarificationAnswered,
         ev.DraftApproved,
         ev.DraftRejected,
+        ev.DraftSaved,
         ev.SendCancelled,
         ev.ReplySent,
         ev.ReplyFailed,

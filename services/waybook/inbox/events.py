@@ -133,6 +133,15 @@ class DraftRejected(DecisionEvent, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class DraftSaved(ExternalEvent, frozen=True, kw_only=True):
+    """A person saves another text as the reply. `saved_at` in ms, UTC. An approval that was given does not cover it."""
+
+    by: str
+    text: str
+    subject: str | None = None
+    saved_at: int | None = None
+
+
 class SendCancelled(ExternalEvent, frozen=True, kw_only=True):
     """A pending send is called back for review."""
 

@@ -112,6 +112,28 @@ def _is_dismissal(run: Run, event: ev.ClarificationAnswered, world: World) -> bo
     return event.dismissed
 
 
+def _saved(run: Run, event: ev.DraftSaved) -> dict[str, Any]:
+    """Every text that a person saved is kept; entry 0 is the agent's own. The same text again is no revision."""
+    before = run.fields.get("draft_response")
+    if event.text == before and event.subject in (None, run.fields.get("draft_subject")):
+        return {}
+    revisions = list(run.fields.get("draft_revisions") or ())
+    if not revisions and before is not None:
+        revisions.append({"text": before, "saved_by": "agent"})
+    revisions.append({"text": event.text, "saved_by": event.by})
+    fields = {
+        "draft_response": event.text,
+        "draft_revisions": revisions,
+        "is_draft_edited": True,
+        "draft_saved_at": event.saved_at,
+    }
+    return {**fields, "draft_subject": event.subject} if event.subject is not None else fields
+
+
+def _saved_in_window(run: Run, event: ev.DraftSaved) -> dict[str, Any]:
+    return {**_saved(run, event), "pending_auto_send": None, "approval_source": None, "cancel_reason": "edited"}
+
+
 def _sent(run: Run, event: ev.ReplySent) -> dict[str, Any]:
     return {"pending_auto_send": None, "sent_message_id": event.message_id}
 
@@ -191,6 +213,9 @@ ROWS = (
     Row("E16", "draft_ready", "DraftApproved", "approved", fields=_approved),
     Row("E17", "draft_ready", "DraftRejected", "rejected", fields=_rejected),
     Row("E18", "draft_ready", "SenderBlocked", "archived", fields=_blocked),
+    Row("save", "draft_ready", "DraftSaved", fields=_saved),
+    # An edit takes the approval back, also within the undo window.
+    Row("E20_edit", "approved", "DraftSaved", "draft_ready", fields=_saved_in_window),
     Row("E19", "approved", "ReplySent", "sent", fields=_sent),
     Row("E20", "approved", "SendCancelled", "draft_ready", fields=_recalled),
     Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.conformance.errors import Unsupported
-from tests.conformance.pipeline import mail, product, results
+from tests.conformance.pipeline import mail, product, results, threads
 from tests.conformance.pipeline.arrange import Arranger
 from tests.conformance.pipeline.history import message_fields
 from tests.conformance.pipeline.messages import Message, with_defaults
@@ -17,7 +17,7 @@ from waybook.inbox.events import MailReceived
 
 READ = frozenset(
     {"message", "messages", "generate", "config", "action_rows", "step_results", "models", "fail_once", "always_fail"}
-    | {"always_crash", "workers", "clock_offset_s", "note", "language", "technique"}
+    | {"thread", "always_crash", "workers", "clock_offset_s", "note", "language", "technique"}
 )
 """Members of `given` that are arranged here or read where they matter."""
 
@@ -36,6 +36,8 @@ async def arrange(world: World) -> None:
     config = set(given.get("config") or {}) - CONFIG_READ - product.CONFIG_READ
     if config:
         raise Unsupported(f"given.config.{', '.join(sorted(config))}: not arranged yet")
+    if given.get("thread") is not None:
+        await threads.arrange(world, given["thread"])
     for name, one in _messages(given):
         message = _message(world, name, one)
         world.messages[name] = message

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 from tests.conformance.errors import Unsupported
-from tests.conformance.pipeline.messages import CLASSIFICATION, DRAFT, QUALITY
+from tests.conformance.pipeline.messages import CLASSIFICATION, QUALITY
 from tests.conformance.pipeline.names import to_product
 
 from waybook.engine.definition import Row
@@ -150,7 +150,7 @@ def _arranged_scan(row: Row | None, given: Given, mail: ParsedMail, at: int) -> 
 def _arranged_draft(given: Given, output: Given) -> Draft:
     quality = given.get("draftQuality", output.get("quality", QUALITY))
     draft = {
-        "text": output.get("text") or given.get("draftResponse") or DRAFT["text"],
+        "text": output.get("text") or given.get("draftResponse"),
         "subject": given.get("draftSubject"),
         "quality": quality,
         "options": given.get("draftOptions"),

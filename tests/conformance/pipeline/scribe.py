@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from waybook.agents.definition import AgentDefinition
+from waybook.engine.approvals import ask_for_state
 from waybook.engine.decide import commit_of
 from waybook.engine.dispatch import begin, bind
 from waybook.engine.fold import seal
@@ -158,3 +159,4 @@ class Scribe:
 
 def _set(recorder: Recorder, fields: dict[str, Any]) -> None:
     recorder.record(e.FieldsSet(row="given", fields=fields))
+    ask_for_state(recorder)

@@ -36,6 +36,9 @@ DECISIONS: dict[str, Literal["approved", "rejected", "revoked"]] = {
 }
 """Verbs by which people decide on approvals."""
 
+SIGNED_BY = "by"
+"""The field of an external event that says whose word it is."""
+
 MOST_ID = 200
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding bytes from outside may raise."""
@@ -148,7 +151,7 @@ async def read_request(
                 raise InvalidInput("only the relay starts a run for another one")
             body: Body = await _start_body(start, definition, objects)
         else:
-            body = _other_body(subject, command.payload, definition)
+            body = _other_body(subject, command, definition)
     except (*UNREADABLE, TerminalError) as error:
         raise InvalidInput(f"the payload of {subject.verb} cannot be used: {error}") from error
     person = subject.issuer in PEOPLE and subject.verb != "start"
@@ -190,12 +193,22 @@ def _output(definition: AgentDefinition, event: str, schema: int, body: msgspec.
     return Output(event, schema, body, value, ancestors=definition.registry.ancestors(event))
 
 
-def _other_body(subject: CommandSubject, payload: msgspec.Raw, definition: AgentDefinition) -> Body:
-    verb = subject.verb
+def _signed(definition: AgentDefinition, signal: SignalPayload, actor: str) -> msgspec.Raw:
+    """A person's word says who it is from, whatever its sender wrote there."""
+    known = definition.events.get(signal.event)
+    if known is None or SIGNED_BY not in known.__struct_fields__:
+        return signal.body
+    body = msgspec.json.decode(signal.body, type=dict[str, msgspec.Raw])
+    return msgspec.Raw(msgspec.json.encode({**body, SIGNED_BY: actor}))
+
+
+def _other_body(subject: CommandSubject, command: Command, definition: AgentDefinition) -> Body:
+    verb, payload = subject.verb, command.payload
     raw: bytes | msgspec.Raw = payload if bytes(payload) != b"null" else b"{}"
     if verb == "signal":
         signal = _signal.decode(raw)
-        return Signal(_output(definition, signal.event, signal.schema, signal.body), signal.request)
+        body = _signed(definition, signal, command.actor) if subject.issuer in PEOPLE else signal.body
+        return Signal(_output(definition, signal.event, signal.schema, body), signal.request)
     if verb == "move":
         move = msgspec.json.decode(raw, type=MovePayload)
         return Move(move.to, dict(move.fields), move.reason)
