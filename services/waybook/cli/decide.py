@@ -4,9 +4,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 import typer
 
-from waybook.cli.giving import WAIT, Actor, CommandId, Given, Patience, Reason, actor_name, giving, report
+from waybook.cli.giving import WAIT, Actor, CommandId, Given, Patience, Reason, actor_name, giving, report, report_many
 from waybook.cli.options import Agent, DataDir, Json
 from waybook.cli.output import print_json, print_table, when
 from waybook.cli.running import run_async
@@ -15,15 +16,21 @@ from waybook.engine.approvals import open_approvals
 from waybook.engine.run import Run
 from waybook.events.codec import Codec
 from waybook.events.errors import InvalidInput
+from waybook.events.subjects import RunKey
 from waybook.projections.errors import NoReadModels
-from waybook.services.bootstrap.installation import looked_at
+from waybook.services.bootstrap.installation import Installation, looked_at
 from waybook.services.bootstrap.settings import Settings
+from waybook.services.commanding.bulk import MOST, checked
+from waybook.services.commanding.client import CommandClient
 from waybook.services.reading.history import read_history
 from waybook.services.reading.models import caught_up
 
 Which = Annotated[
-    str,
-    typer.Argument(metavar="RUN[/APPROVAL]", help="A run, or one of its approvals as `waybook approvals` lists them."),
+    list[str],
+    typer.Argument(
+        metavar="RUN[/APPROVAL]...",
+        help=f"Runs, or approvals as `waybook approvals` lists them; at most {MOST} at once.",
+    ),
 ]
 Digest = Annotated[
     str | None,
@@ -34,7 +41,8 @@ Status = Annotated[
     typer.Option("--status", help="pending, approved, rejected, used, expired, revoked, or all."),
 ]
 STATUSES = ("pending", "approved", "rejected", "used", "expired", "revoked")
-DONE = {"approve": "approved", "reject": "rejected", "revoke": "taken back"}
+Verb = Literal["approve", "reject", "revoke"]
+DONE: dict[Verb, str] = {"approve": "approved", "reject": "rejected", "revoke": "taken back"}
 
 
 def approvals(status: Status = "pending", data_dir: DataDir = None, as_json: Json = False) -> None:
@@ -78,7 +86,8 @@ def approve(
     as_json: Json = False,
 ) -> None:
     """Approve what a run asks for."""
-    _decide("approve", which, reason, digest, agent, by, command_id, wait, data_dir, as_json)
+    word = Word("approve", agent, actor_name(by), reason, digest, command_id, wait)
+    _decide(which, word, data_dir, as_json=as_json)
 
 
 def reject(
@@ -93,7 +102,8 @@ def reject(
     as_json: Json = False,
 ) -> None:
     """Refuse what a run asks for."""
-    _decide("reject", which, reason, digest, agent, by, command_id, wait, data_dir, as_json)
+    word = Word("reject", agent, actor_name(by), reason, digest, command_id, wait)
+    _decide(which, word, data_dir, as_json=as_json)
 
 
 def revoke(
@@ -107,60 +117,67 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Take an approval back that was asked for or given and is not used yet."""
-    _decide("revoke", which, reason, None, agent, by, command_id, wait, data_dir, as_json)
+    word = Word("revoke", agent, actor_name(by), reason, None, command_id, wait)
+    _decide(which, word, data_dir, as_json=as_json)
 
 
-def _decide(
-    verb: Literal["approve", "reject", "revoke"],
-    which: str,
-    reason: str | None,
-    digest: str | None,
-    agent: str,
-    by: str | None,
-    command_id: str | None,
-    wait: float,
-    data_dir: Path | None,
-    as_json: bool,
-) -> None:
+class Word(msgspec.Struct, frozen=True):
+    """A decision as it was given at the command line."""
+
+    verb: Verb
+    agent: str
+    actor: str
+    reason: str | None = None
+    digest: str | None = None
+    command: str | None = None
+    wait_s: float = WAIT
+
+
+def _decide(which: list[str], word: Word, data_dir: Path | None, *, as_json: bool) -> None:
+    chosen = [_parsed(one) for one in checked(which)]
+    if len(chosen) > 1 and (word.command is not None or word.digest is not None):
+        raise InvalidInput("--command-id and --digest are about one approval; name one run")
+    given = run_async(_give_all(Settings.load(), chosen, word, data_dir))
+    if len(given) > 1:
+        report_many(given, DONE[word.verb], as_json=as_json)
+        return
+    (one,) = given
+    what = one.shown["summary"] or one.shown["action"] or ""
+    report(one, f"{DONE[word.verb]}: {one.key.run}/{one.shown['approval']} {what}".rstrip(), as_json=as_json)
+
+
+def _parsed(which: str) -> tuple[str, str | None]:
     run, slash, approval = which.partition("/")
     if not run or (slash and not approval):
         raise InvalidInput(f"{which!r} is no run and no RUN/APPROVAL")
-    payload = {"approval": approval or None, "reason": reason, "digest": digest}
-    given = run_async(_give(Settings.load(), verb, run, payload, agent, actor_name(by), command_id, wait, data_dir))
-    what = given.shown["summary"] or given.shown["action"] or ""
-    report(given, f"{DONE[verb]}: {given.key.run}/{given.shown['approval']} {what}".rstrip(), as_json=as_json)
+    return run, approval or None
+
+
+async def _give_all(
+    settings: Settings, chosen: list[tuple[str, str | None]], word: Word, data_dir: Path | None
+) -> list[Given]:
+    async with giving(settings, word.verb, data_dir, word.wait_s) as (installation, client):
+        keys = [await find_run(installation, run, word.agent) for run, _ in chosen]
+        names = [approval for _, approval in chosen]
+        return [await _give(installation, client, k, name, word) for k, name in zip(keys, names, strict=True)]
 
 
 async def _give(
-    settings: Settings,
-    verb: str,
-    run: str,
-    payload: dict[str, Any],
-    agent: str,
-    actor: str,
-    command_id: str | None,
-    wait: float,
-    data_dir: Path | None,
+    installation: Installation, client: CommandClient, key: RunKey, approval: str | None, word: Word
 ) -> Given:
     """Names what is decided on, so that nothing else is: the approval that waits now, with its digest."""
-    async with giving(settings, verb, data_dir, wait) as (installation, client):
-        key = await find_run(installation, run, agent)
-        folded, _ = await read_history(installation.wiring.state, Codec(), key)
-        name = payload["approval"] or _waiting(folded)
-        found = folded.approvals.get(name) if name is not None else None
-        request = found.request if found is not None else None
-        if verb != "revoke" and payload["digest"] is None and found is not None and found.decided is None:
-            payload["digest"] = found.request.digest
-        answer = await client.give(key, verb, {**payload, "approval": name}, actor=actor, command=command_id)
-        shown = {
-            "approval": name,
-            "action": request.action if request is not None else None,
-            "resource": request.resource if request is not None else None,
-            "digest": request.digest if request is not None else None,
-            "summary": request.summary if request is not None else None,
-            "by": actor,
-        }
-        return Given(key, answer, shown)
+    folded, _ = await read_history(installation.wiring.state, Codec(), key)
+    name = approval or _waiting(folded)
+    found = folded.approvals.get(name) if name is not None else None
+    digest = word.digest
+    if digest is None and word.verb != "revoke" and found is not None and found.decided is None:
+        digest = found.request.digest
+    payload = {"approval": name, "reason": word.reason, "digest": digest}
+    answer = await client.give(key, word.verb, payload, actor=word.actor, command=word.command)
+    shown: dict[str, Any] = {"approval": name, "by": word.actor}
+    for field in ("action", "resource", "digest", "summary"):
+        shown[field] = getattr(found.request, field) if found is not None else None
+    return Given(key, answer, shown)
 
 
 def _waiting(run: Run) -> str | None:

@@ -1,7 +1,7 @@
 """What commands of people share: who gives them, how the answer is shown, and the exit code."""
 
 import getpass
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from waybook.cli.output import fail, out, print_json
+from waybook.cli.output import fail, out, print_json, print_table
 from waybook.events.command import Answer
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
@@ -71,14 +71,32 @@ def report(given: Given, done: str, *, as_json: bool) -> None:
     """Shows an answer; a refusal ends the program with code 1."""
     answer = given.answer
     if as_json:
-        print_json({
-            "ok": answer.ok, "run": given.key.run, "agent": given.key.agent, "command": answer.command,
-            "version": answer.version, "already": answer.already, "reason": answer.reason, "text": answer.text,
-            **given.shown,
-        })  # fmt: skip
+        print_json(_row(given))
         if not answer.ok:
             raise SystemExit(1)
         return
     if not answer.ok:
         fail(f"refused ({answer.reason}): {answer.text}")
     out.print(f"{done}; it was so before" if answer.already else done, markup=False)
+
+
+def report_many(given: Sequence[Given], done: str, *, as_json: bool) -> None:
+    """One outcome each; any refusal ends the program with code 1."""
+    if as_json:
+        print_json([_row(one) for one in given])
+    else:
+        rows = [
+            (one.key.run, done if one.answer.ok else f"refused ({one.answer.reason})", one.answer.text) for one in given
+        ]
+        print_table("outcomes", ("run", "outcome", "why"), rows)
+    if not all(one.answer.ok for one in given):
+        raise SystemExit(1)
+
+
+def _row(given: Given) -> dict[str, Any]:
+    answer = given.answer
+    return {
+        "ok": answer.ok, "run": given.key.run, "agent": given.key.agent, "command": answer.command,
+        "version": answer.version, "already": answer.already, "reason": answer.reason, "text": answer.text,
+        **given.shown,
+    }  # fmt: skip
