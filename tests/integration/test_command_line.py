@@ -1,48 +1,16 @@
 """The command line on real servers, as a user runs it: a process of its own for every command."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.shell import SAMPLES, WITHIN_S, Shell
 
 from waybook.adapters.embedded.data_directory import DataDirectory
-
-SAMPLES = Path(__file__).parents[2] / "samples" / "mail"
-MAIN = "from waybook.cli import main; main()"
-WITHIN_S = 120
-
-
-class Shell:
-    """Runs `waybook` on one data directory."""
-
-    def __init__(self, directory: DataDirectory) -> None:
-        self._environment = {**os.environ, "WAYBOOK_DATA_DIR": str(directory.path)}
-
-    def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
-        """A command that goes on by itself."""
-        return subprocess.Popen(
-            [sys.executable, "-c", MAIN, *arguments],
-            env={**self._environment, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *arguments: str, code: int = 0, **environment: str) -> str:
-        """The output of a command that ends with `code`."""
-        process = self.start(*arguments, **environment)
-        output, errors = process.communicate(timeout=WITHIN_S)
-        assert process.returncode == code, (arguments, output, errors)
-        return output if code == 0 else output + errors
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self.run(*arguments, "--json"))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import yaml
 from tests.integration.deployment import service
 from tests.integration.promql import Selector, read
 from tests.integration.scraping import Scrape, addresses, scrape, until
-from tests.integration.test_command_line import SAMPLES, Shell
+from tests.integration.shell import SAMPLES, Shell
 
 from waybook.adapters.embedded.data_directory import DataDirectory
 from waybook.testing.servers import directory_for_tests

@@ -18,6 +18,7 @@ from waybook.events.subjects import RunKey
 from waybook.services.bootstrap.installation import looked_at
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.reading.aggregates import read_grants, read_policy
+from waybook.services.reading.models import last_position
 
 kill_switch_app = typer.Typer(help="Stop every send that has not begun, or let them go on.", no_args_is_help=True)
 policy_app = typer.Typer(help="The values by which decisions are made; a change takes given approvals back.")
@@ -172,9 +173,13 @@ async def _given(
 
 async def _policy(settings: Settings, data_dir: Path | None) -> Policy:
     async with looked_at(settings, "policy", data_dir) as installation:
+        if not (await last_position(installation.wiring)).sequence:
+            return Policy()  # nothing was ever stored here
         return await read_policy(installation.wiring.state, settings.tenant)
 
 
 async def _grants(settings: Settings, data_dir: Path | None) -> Grants:
     async with looked_at(settings, "grants", data_dir) as installation:
+        if not (await last_position(installation.wiring)).sequence:
+            return Grants()
         return await read_grants(installation.wiring.state, settings.tenant)

@@ -1,0 +1,196 @@
+"""Deciding at the command line on real servers: one `waybook up`, and a process of its own for every command."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.shell import WITHIN_S, Quick, Shell
+
+from waybook.adapters.embedded.data_directory import DataDirectory
+from waybook.testing.servers import directory_for_tests
+
+
+@pytest.fixture(scope="module")
+def shell(postgres_template: Path) -> Iterator[Shell]:
+    """A data directory in which `up` is at work."""
+    with asyncio.Runner() as runner:
+        directories = directory_for_tests(postgres_template)
+        shell = Quick(runner.run(directories.__aenter__()))
+        try:
+            with shell.up():
+                yield shell
+        finally:
+            runner.run(directories.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def drafted(shell: Shell, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A mail of its own whose reply waits for a person; its run."""
+    mail = tmp_path / "mail.eml"
+    name = request.node.name
+    mail.write_text(
+        f"From: Ann <ann@customer.example>\nSubject: Order of {name}\nMessage-ID: <{name}@customer.example>\n\n"
+        "Hello, could you please tell me where my order is?\n"
+    )
+    run = str(shell.json("ingest", str(mail))["taken"][0]["run"])
+    end = 100
+    while not (rows := [r for r in shell.json("approvals") if r["run"] == run]):
+        end -= 1
+        assert end, shell.json("messages")
+    assert rows[0]["status"] == "pending" and rows[0]["action"] == "send"
+    return run
+
+
+def refused(shell: Shell, *arguments: str) -> dict[str, Any]:
+    """The JSON of a command that was refused."""
+    answer: dict[str, Any] = json.loads(shell.run(*arguments, "--json", code=1))
+    assert answer["ok"] is False
+    return answer
+
+
+def state(shell: Shell, run: str) -> str:
+    return str(shell.json("why", run)["state"])
+
+
+def test_of_two_approvals_at_once_one_wins_and_the_other_is_told(shell: Shell, drafted: str) -> None:
+    """FB-40: two people at two browsers; one decision, the loser learns whose, and the card is gone."""
+    both = [shell.start("approve", drafted, "--as", name, "--json") for name in ("ann", "bob")]
+    outputs = [process.communicate(timeout=WITHIN_S)[0] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 1]
+    won, lost = sorted((json.loads(output) for output in outputs), key=lambda answer: not answer["ok"])
+    assert won["ok"] and lost["reason"] == "already_decided" and won["by"] in lost["text"]
+    assert state(shell, drafted) == "approved"
+    assert [r for r in shell.json("approvals") if r["run"] == drafted] == []
+    (row,) = [r for r in shell.json("approvals", "--status", "all") if r["run"] == drafted]
+    assert (row["status"], row["decided_by"]) == ("approved", won["by"])
+    decided = [e for e in shell.json("show", drafted) if e["type"] == "ApprovalDecided"]
+    assert [e["data"]["by"] for e in decided] == [won["by"]]
+
+
+def test_an_approval_after_a_rejection_is_refused(shell: Shell, drafted: str) -> None:
+    """FB-40: the run has ended, and says so."""
+    assert shell.json("reject", drafted, "--reason", "wrong tone", "--as", "ann")["ok"]
+    assert refused(shell, "approve", drafted, "--as", "bob")["reason"] == "terminal"
+    assert state(shell, drafted) == "rejected"
+
+
+def test_what_was_changed_after_it_was_looked_at_is_not_approved(shell: Shell, drafted: str) -> None:
+    """FB-42: the edit revokes what waits and what was given; the new text has to be approved anew."""
+    (seen,) = [r for r in shell.json("approvals") if r["run"] == drafted]
+    words = {"text": "Your order comes on Monday."}
+    assert shell.json("signal", drafted, "DraftSaved", "--data", json.dumps(words), "--as", "bob")["ok"]
+    old = f"{drafted}/{seen['approval']}"
+    assert refused(shell, "approve", old, "--as", "ann")["reason"] == "revoked"
+    assert refused(shell, "approve", drafted, "--digest", seen["digest"], "--as", "ann")["reason"] == "changed"
+    (new,) = [r for r in shell.json("approvals") if r["run"] == drafted]
+    assert new["digest"] != seen["digest"]
+    assert shell.json("approve", drafted, "--as", "ann")["digest"] == new["digest"]
+    assert shell.json("signal", drafted, "DraftSaved", "--data", json.dumps({"text": "On Tuesday."}), "--as", "bob")[
+        "ok"
+    ]
+    assert state(shell, drafted) == "draft_ready"
+    (message,) = [m for m in shell.json("messages") if m["run"] == drafted]
+    assert message["approval_source"] is None
+    saved = [e["data"] for e in shell.json("show", drafted) if e["type"] == "EventPublished" and "DraftSaved" in str(e)]
+    assert [s["payload"]["by"] for s in saved] == ["bob", "bob"]
+
+
+def test_looking_at_an_approval_uses_nothing_up(shell: Shell, drafted: str) -> None:
+    """FB-43: whoever looks, as often as they like, decides nothing; the person's word counts once."""
+    before = len(shell.json("show", drafted))
+    for _ in range(2):
+        shell.json("approvals")
+        shell.json("why", drafted)
+        shell.run("approvals")
+    assert len(shell.json("show", drafted)) == before
+    assert shell.json("approve", drafted, "--as", "ann")["ok"]
+    assert refused(shell, "approve", drafted, "--as", "ann")["reason"] == "already_decided"
+
+
+def test_why_names_what_waits_who_decides_and_how(shell: Shell, drafted: str) -> None:
+    """Invariant 9: the named blocker, with the command that ends it."""
+    answer = shell.json("why", drafted)
+    assert answer["hold"]["reason"] == "approval"
+    assert answer["approvals"][0]["grant"] == "decide:send"
+    text = shell.run("why", drafted)
+    assert "reply to ann@customer.example" in text and f"waybook approve {drafted}/" in text
+
+
+def test_a_command_that_is_repeated_gets_its_first_answer(shell: Shell, drafted: str) -> None:
+    """The same --command-id is the same intention; also where it went the first time is known afterwards."""
+    arguments = ("approve", drafted, "--as", "ann", "--command-id", f"once-{drafted}")
+    first = shell.json(*arguments)
+    again = shell.json(*arguments, "--wait", "1")
+    assert first["already"] is False and again["ok"] and again["already"] is True
+    assert len([e for e in shell.json("show", drafted) if e["type"] == "ApprovalDecided"]) == 1
+
+
+def test_a_run_is_cancelled_with_a_reason(shell: Shell, drafted: str) -> None:
+    shell.run("cancel", drafted, code=2)
+    assert shell.json("cancel", drafted, "--reason", "double", "--as", "ann")["ok"]
+    assert refused(shell, "cancel", drafted, "--reason", "again")["reason"] == "terminal"
+    assert shell.json("why", drafted)["next_move"] == "none: the run has ended as cancelled"
+
+
+def test_several_runs_are_decided_on_at_once(shell: Shell, drafted: str) -> None:
+    """One outcome each; more than fifty are refused as a whole before anything is given."""
+    output = shell.run("approve", drafted, drafted, f"{drafted}/99.9", "--as", "ann", "--json", code=1)
+    assert [(a["ok"], a["reason"]) for a in json.loads(output)] == [(True, None), (False, "unknown_approval")]
+    many = [f"{drafted}/{n}.0" for n in range(51)]
+    assert "at most 50" in shell.run("approve", *many, code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("approve", "zzz"), 1, "there is no run zzz"),
+        (("approve", "a/"), 2, "is no run and no RUN/APPROVAL"),
+        (("approvals", "--status", "foo"), 2, "is none of"),
+        (("signal", "abc", "DraftSaved", "--data", "{"), 2, "--data is no JSON object"),
+        (("policy", "set", "nothing"), 2, "is no KEY=VALUE"),
+        (("kill-switch",), 2, ""),
+    ],
+)
+def test_bad_input_is_answered_with_a_sentence(shell: Shell, arguments: tuple[str, ...], code: int, said: str) -> None:
+    output = shell.run(*arguments, code=code)
+    assert said in output and "Traceback" not in output
+
+
+def test_without_a_walker_nothing_is_given_and_the_way_out_is_named(data_directory: DataDirectory) -> None:
+    """Exit code 1; the command is not left lying for whoever comes later."""
+    shell = Quick(data_directory)
+    output = shell.run("kill-switch", "on", code=1)
+    assert "waybook up" in output and "nothing was given" in output
+    assert shell.json("kill-switch", "status")["on"] is False
+    assert shell.json("approvals") == [] and shell.json("policy")["version"] == 0
+
+
+def test_policy_kill_switch_and_grants_hold_for_all_runs(shell: Shell, drafted: str) -> None:
+    """Who turned what, and why; without the grant nothing is decided, and the last who can grant stays.
+
+    The last of this module, since grants that were given once hold for everything that follows.
+    """
+    assert shell.json("kill-switch", "on", "--reason", "odd mails", "--as", "ann")["ok"]
+    assert shell.json("kill-switch", "on", "--as", "bob")["already"] is True
+    status = shell.json("kill-switch", "status")
+    assert (status["on"], status["by"], status["reason"]) == (True, "ann", "odd mails")
+    assert "odd mails" in shell.run("kill-switch", "status")
+    assert shell.json("kill-switch", "off", "--as", "ann")["ok"]
+    assert shell.json("policy", "set", "daily_cap=5", "hours=9-17", "--as", "ann")["ok"]
+    assert shell.json("policy", "unset", "hours", "--as", "ann")["ok"]
+    policy = shell.json("policy")
+    assert (policy["version"], policy["values"]) == (2, {"daily_cap": 5})
+    assert "daily_cap" in shell.run("policy")
+    assert "nothing was granted yet" in shell.run("grants")
+    assert refused(shell, "grants", "set", "ann", "decide", "--as", "ann")["reason"] == "would_lock_out"
+    assert shell.json("grants", "set", "ann", "*", "--as", "ann")["ok"]
+    assert shell.json("grants", "set", "bob", "decide:pay", "--as", "ann")["ok"]
+    assert refused(shell, "approve", drafted, "--as", "bob")["reason"] == "not_permitted"
+    assert refused(shell, "kill-switch", "on", "--as", "bob")["reason"] == "not_permitted"
+    assert shell.json("grants", "remove", "bob", "--as", "ann")["ok"]
+    assert shell.json("grants")["people"] == {"ann": ["*"]}
+    assert shell.json("approve", drafted, "--as", "ann")["ok"]
+    assert shell.json("projections", "verify")["differing"] == 0
