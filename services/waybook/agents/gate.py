@@ -37,6 +37,7 @@ def gate(
             arguments[name] = injected(kind, run, config, step_config)
         return bool(_at_once(function(**arguments)))
 
+    ask.__name__ = function.__name__
     return ask
 
 

@@ -2,7 +2,7 @@
 
 import typer
 
-from waybook.cli import decide, look, run, steer
+from waybook.cli import agents, decide, look, run, steer
 from waybook.cli.events import events_app
 from waybook.cli.owner import grants_app, kill_switch_app, policy_app
 from waybook.cli.projections import projections_app
@@ -31,6 +31,9 @@ app.command("revoke")(decide.revoke)
 app.command("signal")(steer.signal)
 app.command("retry")(steer.retry)
 app.command("cancel")(steer.cancel)
+app.command("lint")(agents.lint)
+app.command("graph")(agents.graph)
+app.command("start")(agents.start)
 app.add_typer(kill_switch_app, name="kill-switch")
 app.add_typer(policy_app, name="policy")
 app.add_typer(grants_app, name="grants")

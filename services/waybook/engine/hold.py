@@ -8,7 +8,7 @@ from waybook.engine.approvals import open_approvals
 from waybook.engine.definition import FAILED, Definition
 from waybook.engine.dispatch import limit_reached, missing_inputs
 from waybook.engine.run import Action, Run
-from waybook.engine.stall import OpenRequest, open_requests
+from waybook.engine.stall import OpenRequest, false_preconditions, open_requests, waits_for
 from waybook.engine.times import iso
 from waybook.events.engine import ApprovalRequested
 
@@ -157,7 +157,8 @@ class Waiting(msgspec.Struct, frozen=True):
 class Why(msgspec.Struct, frozen=True):
     """The answer of `waybook why`: the next move, or the named blocker.
 
-    `missing`: by step, the event types it still waits for. `limits`: steps that may not be executed any more.
+    `missing`: by step, the event types it still waits for. `requests`: questions that nobody answered. `preconditions`:
+    by step, which one keeps it from running, and for which event it was false last. `limits`: steps that may not be executed any more.
     `approvals`: what people have to decide, who may, and until when.
     """
 
@@ -167,6 +168,7 @@ class Why(msgspec.Struct, frozen=True):
     running: tuple[str, ...] = ()
     missing: dict[str, tuple[str, ...]] = {}
     requests: tuple[OpenRequest, ...] = ()
+    preconditions: dict[str, str] = {}
     limits: tuple[str, ...] = ()
     error: str | None = None
     approvals: tuple[Waiting, ...] = ()
@@ -187,10 +189,11 @@ def why(
     return Why(
         state=run.state,
         hold=held,
-        next_move=_next_move(run, held, running, scheduler),
+        next_move=_next_move(definition if known else None, run, held, running, scheduler),
         running=tuple(a.step for a in running),
         missing=missing_inputs(definition, run) if known else {},
         requests=open_requests(definition, run) if known else (),
+        preconditions=false_preconditions(definition, run) if known and definition.gates else {},
         limits=tuple(s.name for s in definition.steps.values() if limit_reached(s, run)) if known else (),
         error=_last_error(run),
         approvals=tuple(_waiting(name, a.request) for name, a in open_approvals(run).items()),
@@ -210,11 +213,13 @@ def _waiting(name: str, request: ApprovalRequested) -> Waiting:
     )
 
 
-def _next_move(run: Run, held: Hold, running: list[Action], scheduler: bool) -> str:
+def _next_move(definition: Definition | None, run: Run, held: Hold, running: list[Action], scheduler: bool) -> str:
     if run.ended and held.kind == "none":
         return f"none: the run has ended as {run.outcome}"
     if held.kind == "retry":
         return f"retry due {held.until}" + ("" if scheduler else ", no scheduler")
+    if definition is not None and held.reason == "deadline" and held.until is not None:
+        return f"{waits_for(definition, run)[1]}; until {iso(held.until)}"
     if held.kind != "none":
         return held.text
     if running:
@@ -223,12 +228,16 @@ def _next_move(run: Run, held: Hold, running: list[Action], scheduler: bool) -> 
         return "a redelivery of its command takes up the released steps"
     if run.offers:
         return "offered to a worker: " + ", ".join(o.step for o in run.offers.values())
+    if definition is not None:
+        return waits_for(definition, run)[1]
     return "nothing is under way: `continue` looks for a lost next move"
 
 
 def _last_error(run: Run) -> str | None:
     if run.state != FAILED:
         return None
+    if run.gate_failure is not None and not run.open:
+        return f"{run.gate_failure[0]}: {run.gate_failure[1].text}"
     for action in reversed(run.actions.values()):
         if action.error is not None:
             return f"{action.step}: {action.error.text}"

@@ -1,23 +1,74 @@
-"""What an open run with nothing under way waits for: questions that nobody answered."""
+"""What an open run with nothing under way waits for: answers, inputs, preconditions."""
 
 import msgspec
 
 from waybook.engine.definition import Definition
-from waybook.engine.run import Run
+from waybook.engine.dispatch import bind, missing_inputs
+from waybook.engine.run import Run, execution_key
 
 ASKING = frozenset({"request", "delegation"})
 """Kinds of events that wait for an answer."""
 
 
 class OpenRequest(msgspec.Struct, frozen=True):
-    """A question that nobody answered yet: the event's name, which the answer's signal gives, and its type."""
+    """A question that nobody answered yet: the event's name, which the answer's signal gives, and its type.
+
+    `agent` is the agent that works on it, where it was handed to one.
+    """
 
     name: str
     event: str
+    agent: str | None = None
 
 
 def open_requests(definition: Definition, run: Run) -> tuple[OpenRequest, ...]:
     """The requests of this walk that are not answered, oldest first."""
     asked = [p for t, kind in definition.kinds.items() if kind in ASKING for p in run.visible.get(t, ())]
     asked.sort(key=lambda p: p.ordinal)
-    return tuple(OpenRequest(p.name, p.event) for p in asked if p.name not in run.answered)
+    return tuple(
+        OpenRequest(p.name, p.event, run.children[p.name].agent if p.name in run.children else None)
+        for p in asked
+        if p.name not in run.answered
+    )
+
+
+def false_preconditions(definition: Definition, run: Run) -> dict[str, str]:
+    """By step: the precondition that keeps it from running, and the last event about which it said no.
+
+    Asked again with the run context as it is now.
+    """
+    found: dict[str, str] = {}
+    for name, gate in definition.gates.items():
+        step = definition.steps[name]
+        triggers = sorted((p for t in step.inputs for p in run.visible.get(t, ())), key=lambda p: -p.ordinal)
+        for trigger in triggers:
+            if bind(step, run, trigger) is None:
+                continue
+            if execution_key(run.walk, name, trigger.name) in run.executions:
+                break
+            try:
+                answer = gate(run, trigger)
+            except Exception as error:  # noqa: BLE001  whatever it raises is told
+                found[name] = f"{_named(gate)} raised for {trigger.event} {trigger.name}: {error}"
+                break
+            if not answer:
+                found[name] = f"{_named(gate)} was false for {trigger.event} {trigger.name}"
+                break
+    return found
+
+
+def _named(gate: object) -> str:
+    return getattr(gate, "__name__", "its precondition")
+
+
+def waits_for(definition: Definition, run: Run) -> tuple[str, str]:
+    """A stable word and a text for people: what has to come before the run can move."""
+    requests = open_requests(definition, run)
+    people = [r for r in requests if r.agent is None]
+    if people:
+        return "answer", "waits for an answer to " + ", ".join(f"{r.event} {r.name}" for r in people)
+    if requests:
+        return "agent", "waits for " + ", ".join(f"agent {r.agent} on {r.name}" for r in requests)
+    parts = [f"{step} waits for {' and '.join(types)}" for step, types in missing_inputs(definition, run).items()]
+    parts += [f"{step}: {text}" for step, text in false_preconditions(definition, run).items()]
+    return "input", "; ".join(parts) or "no step has anything left to do, and no stop event was returned"

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from waybook.services.bootstrap.agent_job import own_agents
 from waybook.services.bootstrap.installation import Installation, walking
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.observing import UNOBSERVED, Observing
@@ -25,9 +26,10 @@ async def walking_mails(
         if database_url is not None:
             sources.append(await stack.enter_async_context(EarlierMails.open(database_url, settings.tenant)))
         agent, provides = mail_agent(settings, *sources)
-        walker = await stack.enter_async_context(walking(installation, [agent], provides))
+        agents = [agent, *own_agents(settings)]
+        walker = await stack.enter_async_context(walking(installation, agents, provides))
         beside = None
         if scheduler:
-            beside = await stack.enter_async_context(scheduling(installation, [agent], observing.scheduler_hook))
+            beside = await stack.enter_async_context(scheduling(installation, agents, observing.scheduler_hook))
         await stack.enter_async_context(observing.serving(installation.wiring.connection, walker, beside))
         yield walker

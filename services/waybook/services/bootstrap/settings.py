@@ -51,6 +51,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vouch for is nobody's contact. Unset: nobody can be vouched for, and nobody is held to it."""
     knowledge: str | None = None
     """A folder of documents that drafts may draw on."""
+    agents: tuple[str, ...] = ()
+    """Agents of your own that walkers carry beside the built-in one: MODULE:AGENT, separated by commas."""
     metrics_port: Annotated[int, msgspec.Meta(ge=-1, le=65_534)] | None = None
     """Where `/metrics` answers; the projector beside a walker takes the next port. 0: free ones, -1: nowhere."""
     metrics_host: Annotated[str, msgspec.Meta(min_length=1)] = "127.0.0.1"

@@ -1,0 +1,143 @@
+"""An agent as a picture: its steps, the events between them, and what a run made of it."""
+
+from collections import Counter
+from typing import Literal
+
+import msgspec
+
+from waybook.agents.agent import Agent
+from waybook.agents.delegation import AgentRequest
+from waybook.agents.reading import Sheet, StepBody, read
+from waybook.engine.run import Run
+from waybook.events.typed import ExternalEvent, StartEvent, StopEvent
+
+NodeKind = Literal["step", "start", "external", "stop", "agent"]
+NodeState = Literal["none", "waiting", "offered", "running", "completed", "failed"]
+EdgeKind = Literal["required", "optional", "many"]
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A step, an event that comes from outside or ends the run, or other agents. `count`: executions, or events."""
+
+    id: str
+    kind: NodeKind
+    label: str
+    notes: tuple[str, ...] = ()
+    state: NodeState = "none"
+    count: int | None = None
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """An event that one node gives to another. `count`: how many there are in the run."""
+
+    source: str
+    target: str
+    event: str
+    kind: EdgeKind = "required"
+    count: int | None = None
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """Nodes and edges, in the order of the class."""
+
+    agent: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+def picture(agent: type[Agent], run: Run | None = None) -> Picture:
+    """The picture of an agent; with a run, painted with what it did in its current walk."""
+    sheet = read(agent)
+    drawing = _Drawing(sheet, run)
+    return Picture(sheet.name, drawing.nodes(), drawing.edges())
+
+
+class _Drawing:
+    def __init__(self, sheet: Sheet, run: Run | None) -> None:
+        self._sheet = sheet
+        self._run = run
+        self._published = Counter(p.event for p in run.log) if run is not None else Counter[str]()
+        self._producers: dict[str, list[str]] = {}
+        for body in sheet.bodies:
+            for event in sorted(body.signature.outputs):
+                self._producers.setdefault(event, []).append(f"step_{body.name}")
+        classes = {c.__name__: c for c in sheet.classes}
+        self._entries = {n: c for n, c in classes.items() if issubclass(c, StartEvent | ExternalEvent)}
+        self._stops = [n for n, c in classes.items() if issubclass(c, StopEvent) and n in self._producers]
+        self._asks = any(issubclass(classes[n], AgentRequest) for n in self._producers if n in classes)
+
+    def nodes(self) -> tuple[Node, ...]:
+        taken = {t for b in self._sheet.bodies for p in b.signature.parameters for t in p.types}
+        found = [
+            Node(f"event_{n}", "start" if issubclass(c, StartEvent) else "external", n, count=self._count(n))
+            for n, c in self._entries.items()
+            if n in taken
+        ]
+        found += [self._step(body) for body in self._sheet.bodies]
+        if self._asks:
+            found.append(Node("agents", "agent", "other agents"))
+        found += [Node(f"event_{n}", "stop", n, state=self._reached(n), count=self._count(n)) for n in self._stops]
+        return tuple(found)
+
+    def _step(self, body: StepBody) -> Node:
+        notes = []
+        if body.options.precondition is not None:
+            notes.append(f"if {body.options.precondition.__name__}")
+        if body.options.max_executions is not None:
+            notes.append(f"at most {body.options.max_executions}")
+        if not body.options.stop_on_error:
+            notes.append("errors ignored")
+        state, count = self._state(body.name)
+        return Node(f"step_{body.name}", "step", body.name, tuple(notes), state, count)
+
+    def edges(self) -> tuple[Edge, ...]:
+        found: list[Edge] = []
+        for body in self._sheet.bodies:
+            for parameter in body.signature.parameters:
+                kind: EdgeKind = (
+                    "many" if "list" in parameter.kind else "optional" if parameter.is_optional else "required"
+                )
+                for event in parameter.types:
+                    for source in self._sources(event):
+                        found.append(Edge(source, f"step_{body.name}", event, kind, self._count(event)))
+            found += [
+                Edge(f"step_{body.name}", f"event_{event}", event, "required", self._count(event))
+                for event in sorted(body.signature.outputs)
+                if event in self._stops
+            ]
+            if self._asks and "AgentRequest" in body.signature.outputs:
+                found.append(
+                    Edge(f"step_{body.name}", "agents", "AgentRequest", "required", self._count("AgentRequest"))
+                )
+        return tuple(found)
+
+    def _sources(self, event: str) -> list[str]:
+        sources = list(self._producers.get(event, ()))
+        if event in self._entries:
+            sources.insert(0, f"event_{event}")
+        if event in ("AgentResponse", "AgentFailure"):
+            sources.append("agents")
+        return sources
+
+    def _count(self, event: str) -> int | None:
+        return self._published[event] if self._run is not None else None
+
+    def _reached(self, event: str) -> NodeState:
+        return "completed" if self._published[event] else "none"
+
+    def _state(self, step: str) -> tuple[NodeState, int | None]:
+        run = self._run
+        if run is None:
+            return "none", None
+        newest = [run.actions[a] for k, a in run.executions.items() if k.startswith(f"{run.walk}:{step}:")]
+        offered = any(o.step == step for o in run.offers.values())
+        states = {a.status for a in newest}
+        if "failed" in states:
+            return "failed", len(newest)
+        if "running" in states or "released" in states:
+            return "running", len(newest)
+        if offered:
+            return "offered", len(newest)
+        if newest:
+            return "completed", len(newest)
+        return "none" if run.ended else "waiting", 0

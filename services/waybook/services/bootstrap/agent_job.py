@@ -1,0 +1,120 @@
+"""Starts a run of one agent in an installation, and waits until it has ended or is held."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from waybook.agents import Agent, StartEvent
+from waybook.agents.definition import AgentDefinition, define
+from waybook.engine.hold import Hold, hold, why
+from waybook.engine.run import Run
+from waybook.engine.stall import OpenRequest
+from waybook.events.command import Command, StartPayload
+from waybook.events.errors import InvalidInput
+from waybook.events.subjects import RUN_TOKEN, RunKey, check_token, command_subject
+from waybook.services.bootstrap.installation import Installation, walking
+from waybook.services.bootstrap.loading import load_agent
+from waybook.services.bootstrap.scheduling import scheduling
+from waybook.services.bootstrap.settings import Settings
+from waybook.services.walker.walker import Walker
+
+POLL_S = 0.02
+
+
+class AgentRun(msgspec.Struct, frozen=True):
+    """Where a run stands. `result` are the fields of its stop event, `stop` that event's type.
+
+    `requests` are questions that nobody answered; `waybook signal RUN EVENT --request NAME` does.
+    """
+
+    run: str
+    agent: str
+    state: str
+    hold: Hold
+    next_move: str
+    requests: tuple[OpenRequest, ...] = ()
+    stop: str | None = None
+    result: dict[str, Any] | None = None
+    reason: str | None = None
+
+
+def own_agents(settings: Settings) -> list[AgentDefinition]:
+    """The agents that the settings name. Raises NoSuchAgent, DefinitionError."""
+    return [define(load_agent(name)) for name in settings.agents]
+
+
+def start_payload(
+    agent: type[Agent], event: str | None, data: dict[str, Any], configuration: dict[str, Any]
+) -> StartPayload:
+    """The start of a run with the agent's start event `event`, by default its only one. Raises InvalidInput."""
+    definition = define(agent)
+    starts = {n: c for n, c in definition.events.items() if issubclass(c, StartEvent)}
+    if event is None and len(starts) == 1:
+        event = next(iter(starts))
+    if event not in starts:
+        raise InvalidInput(f"with which event does the run start? {definition.engine.agent} takes {', '.join(starts)}")
+    try:
+        output = definition.output(msgspec.convert(data, starts[event]))
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{event} cannot be {data!r}: {error}") from error
+    return StartPayload(event=output.event, schema=output.schema, body=output.payload, configuration=configuration)
+
+
+async def start_and_wait(
+    installation: Installation, agent: type[Agent], start: StartPayload, run: str | None, timeout_s: float
+) -> AgentRun:
+    """Gives the start, walks, and returns when the run has ended, is held, or after `timeout_s`.
+
+    A run that is there already goes on where it stands. Raises what `walking` raises.
+    """
+    definition = define(agent)
+    token = check_token("run", run, RUN_TOKEN) if run is not None else uuid4().hex[:26]
+    key = RunKey(installation.settings.tenant, definition.engine.agent, token)
+    async with (
+        walking(installation, [definition], {}) as walker,
+        scheduling(installation, [definition]),
+    ):
+        command = Command(
+            id=f"start-{key.agent}-{key.run}",
+            verb="start",
+            issued_at=installation.wiring.clock.now(),
+            actor="cli",
+            payload=msgspec.Raw(msgspec.json.encode(start)),
+        )
+        subject = command_subject(key, "start", issuer="cli")
+        await installation.wiring.commands.publish(subject, msgspec.json.encode(command), command=command.id)
+        return await _rested(walker, definition, key, timeout_s)
+
+
+async def _rested(walker: Walker, definition: AgentDefinition, key: RunKey, timeout_s: float) -> AgentRun:
+    end = asyncio.get_running_loop().time() + timeout_s
+    run: Run | None = None
+    held = Hold("none")
+    while asyncio.get_running_loop().time() < end:
+        run = await walker.lifecycle.load(key, run)
+        if run is not None:
+            held = hold(definition.engine, run)
+            if run.ended or held.kind != "none" or not (run.open or run.offers):
+                break
+        await asyncio.sleep(POLL_S)
+    return _told(definition, key, run, held)
+
+
+def _told(definition: AgentDefinition, key: RunKey, run: Run | None, held: Hold) -> AgentRun:
+    if run is None:
+        return AgentRun(key.run, key.agent, "unknown", held, "the start was not decided in time")
+    answer = why(definition.engine, run, scheduler=True)
+    stop = run.event(run.result) if run.result is not None else None
+    return AgentRun(
+        run=key.run,
+        agent=key.agent,
+        state=run.state,
+        hold=held,
+        next_move=answer.next_move,
+        requests=answer.requests,
+        stop=stop.event if stop is not None else None,
+        result=msgspec.json.decode(stop.payload) if stop is not None else None,
+        reason=run.reason,
+    )
