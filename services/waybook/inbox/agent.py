@@ -29,6 +29,7 @@ class Inbox(Agent):
 
     name = "inbox"
     table = TABLE
+    uses = (Models, InboxSettings, Knowledge, Clock)
     accepts = (
         ev.MailReleased,
         ev.SenderBlocked,
