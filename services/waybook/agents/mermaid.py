@@ -10,6 +10,7 @@ _SHAPES: Mapping[NodeKind, tuple[str, str]] = {
     "external": ("[/", "/]"),
     "stop": ("((", "))"),
     "agent": ("[[", "]]"),
+    "request": ("{{", "}}"),
 }
 _COLOURS: Mapping[NodeState, str] = {
     "waiting": "fill:#f4f4f4,stroke:#999999,color:#555555",

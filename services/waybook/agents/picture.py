@@ -9,9 +9,9 @@ from waybook.agents.agent import Agent
 from waybook.agents.delegation import AgentRequest
 from waybook.agents.reading import Sheet, StepBody, read
 from waybook.engine.run import Run
-from waybook.events.typed import ExternalEvent, StartEvent, StopEvent
+from waybook.events.typed import ExternalEvent, RequestEvent, StartEvent, StopEvent
 
-NodeKind = Literal["step", "start", "external", "stop", "agent"]
+NodeKind = Literal["step", "start", "external", "stop", "agent", "request"]
 NodeState = Literal["none", "waiting", "offered", "running", "completed", "failed"]
 EdgeKind = Literal["required", "optional", "many"]
 
@@ -64,6 +64,11 @@ class _Drawing:
         classes = {c.__name__: c for c in sheet.classes}
         self._entries = {n: c for n, c in classes.items() if issubclass(c, StartEvent | ExternalEvent)}
         self._stops = [n for n, c in classes.items() if issubclass(c, StopEvent) and n in self._producers]
+        self._requests = [
+            n
+            for n, c in classes.items()
+            if issubclass(c, RequestEvent) and not issubclass(c, AgentRequest) and n in self._producers
+        ]
         self._asks = any(issubclass(classes[n], AgentRequest) for n in self._producers if n in classes)
 
     def nodes(self) -> tuple[Node, ...]:
@@ -76,6 +81,7 @@ class _Drawing:
         found += [self._step(body) for body in self._sheet.bodies]
         if self._asks:
             found.append(Node("agents", "agent", "other agents"))
+        found += [Node(f"event_{n}", "request", n, count=self._count(n)) for n in self._requests]
         found += [Node(f"event_{n}", "stop", n, state=self._reached(n), count=self._count(n)) for n in self._stops]
         return tuple(found)
 
@@ -103,7 +109,7 @@ class _Drawing:
             found += [
                 Edge(f"step_{body.name}", f"event_{event}", event, "required", self._count(event))
                 for event in sorted(body.signature.outputs)
-                if event in self._stops
+                if event in self._stops or event in self._requests
             ]
             if self._asks and "AgentRequest" in body.signature.outputs:
                 found.append(

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from waybook.adapters.embedded.errors import DataDirectoryInUse
 from waybook.agents import Agent, check
 from waybook.agents.findings import Finding
 from waybook.agents.mermaid import mermaid
 from waybook.agents.picture import Picture, picture
 from waybook.agents.svg import svg
+from waybook.cli.giving import giving
 from waybook.cli.options import DataDir, Json
 from waybook.cli.output import fail, out, print_json
 from waybook.cli.running import run_async
@@ -19,7 +21,7 @@ from waybook.cli.runs import find_run
 from waybook.engine.run import Run
 from waybook.events.codec import Codec
 from waybook.events.errors import InvalidInput
-from waybook.services.bootstrap.agent_job import AgentRun, start_and_wait, start_payload
+from waybook.services.bootstrap.agent_job import AgentRun, ask_and_wait, start_and_wait, start_payload
 from waybook.services.bootstrap.installation import looked_at, owned
 from waybook.services.bootstrap.loading import load_agent
 from waybook.services.bootstrap.settings import Settings
@@ -132,8 +134,12 @@ def _object(option: str, text: str) -> dict[str, Any]:
 async def _start(
     settings: Settings, agent: type[Agent], payload: Any, run: str | None, wait: float, data_dir: Path | None
 ) -> AgentRun:
-    async with owned(settings, "start", data_dir) as installation:
-        return await start_and_wait(installation, agent, payload, run, wait)
+    if settings.nats_url is None:
+        with suppress(DataDirectoryInUse):
+            async with owned(settings, "start", data_dir) as installation:
+                return await start_and_wait(installation, agent, payload, run, wait)
+    async with giving(settings, "start", data_dir, wait) as (installation, client):
+        return await ask_and_wait(installation, client, agent, payload, run, wait)
 
 
 def _show(told: AgentRun) -> None:

@@ -17,6 +17,7 @@ from waybook.engine.ports import lane_consumer
 from waybook.events.codec import Codec
 from waybook.events.errors import TerminalError
 from waybook.projections.errors import NoReadModels
+from waybook.services.bootstrap.agent_job import own_agents
 from waybook.services.bootstrap.installation import looked_at
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
@@ -117,6 +118,12 @@ def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: J
         out.print(f"until  {when(held['until'])}", markup=False)
     if answer["error"]:
         out.print(f"error  {answer['error']}", markup=False)
+    for request in answer["requests"]:
+        out.print(f"asks   {request['event']} {request['name']}", markup=False)
+    for step, types in answer["missing"].items():
+        out.print(f"lacks  {step}: {' and '.join(types)}", markup=False)
+    for step, text in answer["preconditions"].items():
+        out.print(f"waits  {step}: {text}", markup=False)
     for one in answer["approvals"]:
         out.print(f"asks   waybook approve {answer['run']}/{one['approval']} | reject ...", markup=False)
 
@@ -132,9 +139,10 @@ async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) 
             if dead is None:
                 raise
             raise UnknownRun(f"{error}; its {dead.verb} ({dead.command}) stands in DEAD: {dead.reason}") from error
-        definition, _ = mail_agent(settings)
+        carried = [mail_agent(settings)[0], *own_agents(settings)]
+        definition = next((d for d in carried if d.engine.agent == folded.agent), carried[0])
         if folded.agent != definition.engine.agent:
-            raise TerminalError(f"agent {folded.agent} is not carried here, so its lifecycle is not known")
+            raise TerminalError(f"agent {folded.agent} is not carried here; name it in WAYBOOK_AGENTS")
         own = definition.engine.carries(folded.definition)
         elsewhere = not own and await wiring.commands.is_taken(lane_consumer(folded.definition).name)
         scheduler = bool(folded.timers) and await NatsTimers(wiring.connection).is_served()

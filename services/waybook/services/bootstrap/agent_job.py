@@ -11,6 +11,7 @@ from waybook.agents.definition import AgentDefinition, define
 from waybook.engine.hold import Hold, hold, why
 from waybook.engine.run import Run
 from waybook.engine.stall import OpenRequest
+from waybook.events.codec import Codec
 from waybook.events.command import Command, StartPayload
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RUN_TOKEN, RunKey, check_token, command_subject
@@ -18,7 +19,8 @@ from waybook.services.bootstrap.installation import Installation, walking
 from waybook.services.bootstrap.loading import load_agent
 from waybook.services.bootstrap.scheduling import scheduling
 from waybook.services.bootstrap.settings import Settings
-from waybook.services.walker.walker import Walker
+from waybook.services.commanding.client import CommandClient
+from waybook.services.walker.lifecycle import Lifecycle
 
 POLL_S = 0.02
 
@@ -70,8 +72,7 @@ async def start_and_wait(
     A run that is there already goes on where it stands. Raises what `walking` raises.
     """
     definition = define(agent)
-    token = check_token("run", run, RUN_TOKEN) if run is not None else uuid4().hex[:26]
-    key = RunKey(installation.settings.tenant, definition.engine.agent, token)
+    key = _key(installation, definition, run)
     async with (
         walking(installation, [definition], {}) as walker,
         scheduling(installation, [definition]),
@@ -85,15 +86,39 @@ async def start_and_wait(
         )
         subject = command_subject(key, "start", issuer="cli")
         await installation.wiring.commands.publish(subject, msgspec.json.encode(command), command=command.id)
-        return await _rested(walker, definition, key, timeout_s)
+        return await _rested(walker.lifecycle, definition, key, timeout_s)
 
 
-async def _rested(walker: Walker, definition: AgentDefinition, key: RunKey, timeout_s: float) -> AgentRun:
+async def ask_and_wait(
+    installation: Installation,
+    client: CommandClient,
+    agent: type[Agent],
+    start: StartPayload,
+    run: str | None,
+    timeout_s: float,
+) -> AgentRun:
+    """`start_and_wait` where walkers are at work already, which have to carry the agent. Raises InvalidInput when not."""
+    definition = define(agent)
+    key = _key(installation, definition, run)
+    answer = await client.give(key, "start", start, actor="cli")
+    if not answer.ok:
+        raise InvalidInput(f"{answer.text} ({answer.reason}); name it in WAYBOOK_AGENTS where the walkers are started")
+    wiring = installation.wiring
+    lifecycle = Lifecycle(wiring.state, Codec(), wiring.clock, "cli")
+    return await _rested(lifecycle, definition, key, timeout_s)
+
+
+def _key(installation: Installation, definition: AgentDefinition, run: str | None) -> RunKey:
+    token = check_token("run", run, RUN_TOKEN) if run is not None else uuid4().hex[:26]
+    return RunKey(installation.settings.tenant, definition.engine.agent, token)
+
+
+async def _rested(lifecycle: Lifecycle, definition: AgentDefinition, key: RunKey, timeout_s: float) -> AgentRun:
     end = asyncio.get_running_loop().time() + timeout_s
     run: Run | None = None
     held = Hold("none")
     while asyncio.get_running_loop().time() < end:
-        run = await walker.lifecycle.load(key, run)
+        run = await lifecycle.load(key, run)
         if run is not None:
             held = hold(definition.engine, run)
             if run.ended or held.kind != "none" or not (run.open or run.offers):
