@@ -42,7 +42,7 @@ def test_the_file_can_be_elsewhere_and_its_relative_folder_counts_from_it(tmp_pa
     ("text", "said"),
     [
         ("slot = 8", r"waybook\.toml: there is no setting `slot`; did you mean `slots`\?"),
-        ("zzz = 8", r"there is no setting `zzz`; there are ack_wait_s, data_dir"),
+        ("zzz = 8", r"there is no setting `zzz`; there are ack_wait_s, agents, data_dir"),
         ('slots = "8"', r"waybook\.toml: `slots` cannot be '8'"),
         ("slots = 0", r"`slots` cannot be 0"),
         ("nats_url = 4222", r"`nats_url` cannot be 4222"),
