@@ -106,7 +106,8 @@ class UnknownEffect(TerminalError):
 class EffectCall(msgspec.Struct, frozen=True):
     """What an adapter is to do. `idempotency_key` is the same for every attempt at one operation, and for no other.
 
-    `run` is `tenant/agent/run`, `key` the operation's key in it, `name` and `params` those that the body gave.
+    `run` names the run, `key` the operation in it, `name` and `params` are those that the body gave. `undoes`: the key of
+    the operation that this one takes back.
     """
 
     run: str
@@ -114,6 +115,7 @@ class EffectCall(msgspec.Struct, frozen=True):
     name: str
     params: Mapping[str, Any]
     idempotency_key: str
+    undoes: str | None = None
 
 
 class Deadline:

@@ -1,6 +1,6 @@
 """An installation, opened: as its owner with everything running, or for a look."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from waybook.adapters.embedded import Addresses, Servers, servers_for_reading
 from waybook.adapters.embedded.given import check_nats
 from waybook.adapters.nats.command_queue import STREAM as COMMANDS
 from waybook.agents.definition import AgentDefinition
+from waybook.agents.effects import EffectAdapter
 from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import CTL_ANY, NEW_ANY, PortMisconfigured
 from waybook.events.subjects import state_stream
@@ -108,11 +109,13 @@ async def walking(
     provides: dict[type, Any],
     *,
     older: Sequence[AgentDefinition] = (),
+    effects: Mapping[str, EffectAdapter] | None = None,
     name: str = "walker",
 ) -> AsyncIterator[Walker]:
     """A walker at work for the time of the block; a graceful stop at its end.
 
-    `older` definitions of the agents continue the runs that began under them. Raises what broke the walker; the block
+    `older` definitions of the agents continue the runs that began under them. `effects` are the adapters of side effects
+    by name. Raises what broke the walker; the block
     is cancelled at that moment.
     """
     settings = installation.settings
@@ -133,7 +136,7 @@ async def walking(
             name=name, slots=settings.slots, lane_consumers=tuple(spec.name for spec in own), executions=AT_ONCE
         )
         hook = installation.wiring.hook
-        walker = Walker(agents, ports, older=older, provides=provides, options=options, hook=hook)
+        walker = Walker(agents, ports, older=older, provides=provides, effects=effects, options=options, hook=hook)
         holder.append(walker)
         async with beside(walker.run()):
             try:

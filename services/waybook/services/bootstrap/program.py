@@ -14,6 +14,7 @@ import msgspec
 from waybook.adapters.embedded import NatsServer
 from waybook.agents import Agent, StartEvent
 from waybook.agents.definition import AgentDefinition, define
+from waybook.agents.effects import EffectAdapter
 from waybook.engine.hold import hold
 from waybook.engine.ports import CTL_ANY, NEW_ANY, CommandQueue, lane_consumer
 from waybook.engine.run import Run
@@ -48,13 +49,14 @@ async def run_once(
     *,
     nats_url: str | None = None,
     provides: Mapping[type, Any] | None = None,
+    effects: Mapping[str, EffectAdapter] | None = None,
     run: str | None = None,
     timeout_s: float = 60.0,
 ) -> Finished:
     """Starts a run of `agent` and waits until it has ended or is held.
 
     `nats_url`: a nats-server to use; by default one is started in a temporary folder and goes with it. `provides`
-    maps types that steps ask for to objects. `run`: an id of your own; one that is there already is not started
+    maps types that steps ask for to objects, `effects` names of side effects to adapters. `run`: an id of your own; one that is there already is not started
     again. Raises DefinitionError, StillRunning after `timeout_s`, and what starting a server raises.
     """
     definition = define(agent)
@@ -67,7 +69,7 @@ async def run_once(
                 consumers=(CTL_ANY, NEW_ANY, *own),
             ) as ports:  # fmt: skip
                 options = WalkerOptions(pull_s=0.2, lane_consumers=tuple(spec.name for spec in own))
-                walker = Walker([definition], ports, provides=provides, options=options)
+                walker = Walker([definition], ports, provides=provides, effects=effects, options=options)
                 work = asyncio.create_task(walker.run())
                 try:
                     key = RunKey("main", definition.engine.agent, run or uuid4().hex[:26])

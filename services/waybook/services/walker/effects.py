@@ -314,7 +314,9 @@ class EffectsDesk:
             except PortError as error:
                 log.warning("parameters wait for a port", extra={"action": "params_wait", "error": str(error)})
                 await asyncio.sleep(PORT_PAUSE_S)
-        return EffectCall(str(run.key), intent.key, intent.name, params, idempotency_key(run.key, intent.key))
+        undoes = intent.key.removeprefix(UNDO) if intent.key.startswith(UNDO) else None
+        identity = idempotency_key(run.key, intent.key)
+        return EffectCall(str(run.key), intent.key, intent.name, params, identity, undoes)
 
     async def _tell(self, key: RunKey, one: Effect) -> Told:
         heard: asyncio.Future[Told] = asyncio.get_running_loop().create_future()

@@ -1,0 +1,1 @@
+"""Other sides of side effects: files, objects, HTTP services, mail servers."""
