@@ -119,10 +119,10 @@ def _failed(change: RunChange, event: e.StepFailed) -> None:
 def _abandoned(change: RunChange, event: e.ActionAbandoned) -> None:
     progress = change.progress
     action = progress.open.pop(event.action, None)
-    if action is not None and action.released:
+    if action is None:
+        progress.released = {due: one for due, one in progress.released.items() if one != event.action}
+    elif action.released:
         progress.released.pop(action.execution, None)
-    elif action is None:
-        progress.released = {due: a for due, a in progress.released.items() if a != event.action}
     if action is not None and event.failures is not None:
         progress.failures[action.step] = event.failures
         if event.exhausted:

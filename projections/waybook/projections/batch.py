@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from waybook.events import engine as e
 from waybook.events.subjects import RunKey
-from waybook.projections import agent_actions, approvals, hold, inbound_messages, timers
+from waybook.projections import agent_actions, approvals, hold, inbound_messages, operations, timers
 from waybook.projections.changes import Handler, RunChange
 from waybook.projections.errors import ProjectionStopped
 from waybook.projections.progress import Entry, Progress
@@ -16,6 +16,7 @@ HANDLERS: dict[type, tuple[Handler, ...]] = {
             agent_actions.HANDLERS,
             hold.HANDLERS,
             approvals.HANDLERS,
+            operations.HANDLERS,
             inbound_messages.HANDLERS,
             timers.HANDLERS,
         )

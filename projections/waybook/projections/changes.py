@@ -97,9 +97,34 @@ class ApprovalRow(ApprovalEnd, kw_only=True, gc=False):
     sequence: int
 
 
+class OperationEnd(msgspec.Struct, gc=False):
+    """The columns of `operations` that change after it was intended; None: as they were. Times in ms, UTC."""
+
+    status: str | None = None
+    settled_by: str | None = None
+    settled_at: int | None = None
+    evidence: str | None = None
+    disputed: str | None = None
+
+
+class OperationRow(OperationEnd, kw_only=True, gc=False):
+    """A whole row of `operations`, intended by a commit of the batch."""
+
+    name: str
+    action: str
+    generation: int
+    digest: str
+    approval: str | None
+    deadline: int
+    intended_at: int
+    sequence: int
+
+
 NO_ROWS: dict[str, ApprovalRow] = {}
 NO_ENDS: dict[str, ApprovalEnd] = {}
-"""Shared by all changes without approvals; never filled."""
+NO_OPERATIONS: dict[str, OperationRow] = {}
+NO_OUTCOMES: dict[str, OperationEnd] = {}
+"""Shared by all changes without approvals and operations; never filled."""
 
 NO_TIMERS: Mapping[str, tuple[str, int, str]] = {}
 
@@ -109,13 +134,13 @@ class RunChange:
 
     `started` is set when the run's first commit is in the batch: then its row is new. `fields` are merged into the
     row's. `actions` are rows begun here, `ends` ends of rows begun before, `dropped` pending rows that go. `approvals`
-    are rows asked for here, `approval_ends` what became of earlier ones. `timers` are armed here, `resolved` those armed
-    before that go; both are replaced, not changed, since most runs have none.
+    are rows asked for here, `approval_ends` what became of earlier ones; so are `operations` and `operation_ends`. `timers`
+    are armed here, `resolved` those armed before that go; all of these are replaced, not changed, since most runs have none.
     """
 
     __slots__ = (
-        "actions", "approval_ends", "approvals", "commit", "dropped", "ends", "fields", "index", "key", "progress",
-        "resolved", "sequence", "started", "timers",
+        "actions", "approval_ends", "approvals", "commit", "dropped", "ends", "fields", "index", "key", "operation_ends",
+        "operations", "progress", "resolved", "sequence", "started", "timers",
     )  # fmt: skip
 
     def __init__(self, key: RunKey, progress: Progress) -> None:
@@ -133,6 +158,8 @@ class RunChange:
         self.approval_ends = NO_ENDS
         self.timers: Mapping[str, tuple[str, int, str]] = NO_TIMERS
         self.resolved: tuple[str, ...] = ()
+        self.operations = NO_OPERATIONS
+        self.operation_ends = NO_OUTCOMES
 
     @property
     def event_name(self) -> str:

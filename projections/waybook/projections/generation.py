@@ -79,6 +79,7 @@ async def show(connection: Connection, front: str, generation: Generation) -> No
         "create_actions_view",
         "create_approvals_view",
         "create_timers_view",
+        "create_operations_view",
         "create_checkpoint_view",
     )
     for name in views:

@@ -30,7 +30,10 @@ MOVING = Hold("none")
 def hold(progress: Progress) -> Hold:
     """The hold of a run after its last commit."""
     if progress.unknown:
-        return Hold("reconciling", "unknown_outcome")
+        dues = [progress.timers[t][1] for t, key in progress.asks.items() if key in progress.unknown]
+        return Hold("reconciling", "unknown_outcome", min(dues, default=None))
+    if progress.disputed:
+        return Hold("reconciling", "disputed")
     if progress.outcome is not None:
         return MOVING
     if progress.status == FAILED:
@@ -67,12 +70,16 @@ def _retry_scheduled(change: RunChange, event: e.RetryScheduled) -> None:
 
 
 def _timer_armed(change: RunChange, event: e.TimerArmed) -> None:
-    told_to_wait = event.timer_class == "wait" and event.about in change.progress.released
-    change.progress.timers[change.event_name] = (RATE_LIMIT if told_to_wait else event.timer_class, event.due)
+    progress = change.progress
+    told_to_wait = event.timer_class == "wait" and event.about in progress.released
+    progress.timers[change.event_name] = (RATE_LIMIT if told_to_wait else event.timer_class, event.due)
+    if event.about in progress.unknown:
+        progress.asks[change.event_name] = event.about
 
 
 def _timer_resolved(change: RunChange, event: e.TimerFired | e.TimerCancelled) -> None:
     change.progress.timers.pop(event.timer, None)
+    change.progress.asks.pop(event.timer, None)
 
 
 def _approval_requested(change: RunChange, event: e.ApprovalRequested) -> None:
@@ -88,6 +95,12 @@ def _settled(change: RunChange, event: e.OperationSettled) -> None:
         change.progress.unknown[event.key] = change.event_name
     else:
         change.progress.unknown.pop(event.key, None)
+    if event.by == "person":
+        change.progress.disputed.pop(event.key, None)
+
+
+def _disputed(change: RunChange, event: e.OperationDisputed) -> None:
+    change.progress.disputed[event.key] = change.event_name
 
 
 def _intended(change: RunChange, event: e.OperationIntended) -> None:
@@ -108,5 +121,6 @@ HANDLERS: dict[type, Handler] = {
     e.ApprovalRevoked: _approval_settled,
     e.OperationIntended: _intended,
     e.OperationSettled: _settled,
+    e.OperationDisputed: _disputed,
     e.CommandConvicted: _convicted,
 }

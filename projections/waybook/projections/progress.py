@@ -50,7 +50,8 @@ class Progress(msgspec.Struct, array_like=True):
     `pending` maps an execution that is due to the id of its row. `failures` counts by step. `exhausted` are
     the executions of the current walk that only a person begins again, with the command that lost their worker, if
     that was it; `convicted` such commands with the reason. `retries` are by execution; `timers` by id: class and due time;
-    `approvals` undecided ones with their end; `unknown` the operations whose outcome is unknown.
+    `approvals` undecided ones with their end; `unknown` the operations whose outcome is unknown,
+    `disputed` those with two; `asks` maps timers to the unknown operation that they have asked for.
     """
 
     version: int = 0
@@ -72,6 +73,8 @@ class Progress(msgspec.Struct, array_like=True):
     timers: dict[str, tuple[str, int]] = {}
     approvals: dict[str, int | None] = {}
     unknown: dict[str, str] = {}
+    disputed: dict[str, str] = {}
+    asks: dict[str, str] = {}
 
 
 def execution(walk: int, step: str, trigger: str) -> str:

@@ -54,6 +54,19 @@ WHERE ($1::text IS NULL OR tenant = $1)
 ORDER BY requested_at, run, sequence, length(approval), approval
 LIMIT $6;
 
+-- name: operations
+-- External side effects, the latest first; $4: only those that are open, disputed ones included.
+SELECT
+    run, operation, tenant, agent, name, status, disputed, settled_by, settled_at, evidence, action, generation, approval,
+    digest, deadline, intended_at
+FROM {front}.operations
+WHERE ($1::text IS NULL OR tenant = $1)
+    AND ($2::text IS NULL OR agent = $2)
+    AND ($3::text IS NULL OR run = $3)
+    AND (NOT $4::boolean OR status IN ('intended', 'unknown') OR disputed IS NOT NULL)
+ORDER BY intended_at DESC, run, sequence DESC, operation
+LIMIT $5;
+
 -- name: position
 -- How far a stream has been applied; null when it never was.
 SELECT sequence FROM {front}.checkpoint WHERE stream = $1;

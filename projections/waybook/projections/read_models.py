@@ -115,6 +115,18 @@ class ReadModels:
         """Approvals, the longest waiting first. `status` None: all. Who could decide until before `now` (ms, UTC): expired."""
         return await self._rows("approvals", tenant, agent, run, status, now, limit)
 
+    async def operations(
+        self,
+        *,
+        run: str | None = None,
+        agent: str | None = None,
+        tenant: str | None = None,
+        open_only: bool = False,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """External side effects, the latest first. `open_only`: those that nobody knows the outcome of, or two disagree on."""
+        return await self._rows("operations", tenant, agent, run, open_only, limit)
+
     async def earlier_in_thread(
         self, *, tenant: str, agent: str, sender: str, thread: str, run: str, limit: int
     ) -> list[dict[str, Any]]:

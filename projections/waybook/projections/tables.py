@@ -6,7 +6,7 @@ from typing import Any
 import asyncpg
 
 from waybook.events.subjects import RunKey
-from waybook.projections import agent_actions, approvals, inbound_messages, timers
+from waybook.projections import agent_actions, approvals, inbound_messages, operations, timers
 from waybook.projections.batch import fold_batch, runs_of
 from waybook.projections.changes import RunChange
 from waybook.projections.errors import PositionMoved
@@ -22,6 +22,7 @@ _MESSAGES = statements(inbound_messages.NAME)
 _ACTIONS = statements(agent_actions.NAME)
 _APPROVALS = statements(approvals.NAME)
 _TIMERS = statements(timers.NAME)
+_OPERATIONS = statements(operations.NAME)
 
 KEPT_RUNS = 5_000
 
@@ -95,6 +96,8 @@ class Tables:
         await self._run(_APPROVALS["patch_approvals"], approvals.patches(changes))
         await self._run(_TIMERS["drop_timers"], timers.drops(changes))
         await self._run(_TIMERS["insert_timers"], timers.inserts(changes))
+        await self._run(_OPERATIONS["insert_operations"], operations.inserts(changes))
+        await self._run(_OPERATIONS["patch_operations"], operations.patches(changes))
 
     async def _run(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         """A statement over columns as arrays: one round trip for all rows.

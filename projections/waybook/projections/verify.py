@@ -8,7 +8,7 @@ import msgspec
 
 from waybook.adapters.nats.connection import Connection as NatsConnection
 from waybook.events.codec import Codec
-from waybook.projections import agent_actions, approvals, inbound_messages, timers
+from waybook.projections import agent_actions, approvals, inbound_messages, operations, timers
 from waybook.projections.copy import Copy, ProgressCallback, copying
 from waybook.projections.errors import NoReadModels
 from waybook.projections.generation import live_generation
@@ -23,6 +23,7 @@ _TABLES = (
     (agent_actions.NAME, "actions_by_key", agent_actions.KEY),
     (approvals.NAME, "approvals_by_key", approvals.KEY),
     (timers.NAME, "timers_by_key", timers.KEY),
+    (operations.NAME, "operations_by_key", operations.KEY),
 )
 
 

@@ -18,6 +18,11 @@ ORDER BY tenant COLLATE "C", agent COLLATE "C", run COLLATE "C", approval COLLAT
 SELECT * FROM timers
 ORDER BY tenant COLLATE "C", agent COLLATE "C", run COLLATE "C", timer COLLATE "C";
 
+-- name: operations_by_key
+-- All rows in an order that does not depend on the database's collation.
+SELECT * FROM operations
+ORDER BY tenant COLLATE "C", agent COLLATE "C", run COLLATE "C", operation COLLATE "C";
+
 -- name: checkpoints
 -- How far the tables are, within the snapshot that is compared.
 SELECT stream, sequence FROM checkpoint;

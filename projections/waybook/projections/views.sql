@@ -1,6 +1,7 @@
 -- name: drop_views
 -- The views in front of the live generation; dropped and made anew in the transaction that swaps generations.
-DROP VIEW IF EXISTS {front}.inbound_messages, {front}.agent_actions, {front}.approvals, {front}.timers, {front}.checkpoint;
+DROP VIEW IF EXISTS {front}.inbound_messages, {front}.agent_actions, {front}.approvals, {front}.timers,
+    {front}.operations, {front}.checkpoint;
 
 -- name: create_messages_view
 -- Companion fields that the documents name get a column each; all of them stay in `fields`.
@@ -59,6 +60,14 @@ FROM {tables}.approvals;
 -- Timers that runs wait for.
 CREATE VIEW {front}.timers AS
 SELECT run, timer, tenant, agent, class, due, about FROM {tables}.timers;
+
+-- name: create_operations_view
+-- External side effects, as they stand in the live generation.
+CREATE VIEW {front}.operations AS
+SELECT
+    run, operation, tenant, agent, name, status, disputed, settled_by, settled_at, evidence, action, generation, digest,
+    approval, deadline, intended_at, sequence
+FROM {tables}.operations;
 
 -- name: create_checkpoint_view
 -- How far the live generation is.

@@ -2,7 +2,7 @@
 
 import typer
 
-from waybook.cli import agents, decide, look, run, steer
+from waybook.cli import agents, decide, look, run, settle, steer
 from waybook.cli.events import events_app
 from waybook.cli.owner import grants_app, kill_switch_app, policy_app
 from waybook.cli.projections import projections_app
@@ -34,6 +34,8 @@ app.command("cancel")(steer.cancel)
 app.command("lint")(agents.lint)
 app.command("graph")(agents.graph)
 app.command("start")(agents.start)
+app.command("operations")(settle.operations)
+app.command("settle")(settle.settle)
 app.add_typer(kill_switch_app, name="kill-switch")
 app.add_typer(policy_app, name="policy")
 app.add_typer(grants_app, name="grants")

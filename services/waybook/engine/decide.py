@@ -178,7 +178,7 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
         return _child_answered(recorder, delivered, delegation.answer(recorder, body))
     if isinstance(body, Settle):
         holder = Holder(delivered.command.id, delivered.claim)
-        return operations.settle(recorder, body, holder, person=delivered.person)
+        return operations.settle(recorder, body, holder, person=delivered.command.actor if delivered.person else None)
     if isinstance(body, Exec):
         return _exec(recorder, delivered, body)
     if isinstance(body, Move):

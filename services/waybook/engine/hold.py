@@ -76,15 +76,16 @@ def _who(name: str, request: ApprovalRequested) -> str:
 
 def _reconciling(run: Run) -> Hold | None:
     """An operation whose outcome is unknown or disputed; a timer asks again where the other side may still tell."""
+    unknown = {key: o for key, o in run.operations.items() if o.outcome == "unknown"}
+    for key, operation in unknown.items():
+        until = min((t.due for t in run.timers.values() if t.about in unknown), default=None)
+        who = "a person settles it" if until is None else "the other side is asked again, or a person settles it"
+        text = f"whether {operation.intent.name} ({key}) took effect is unknown; {who}"
+        return Hold("reconciling", "unknown_outcome", until, text)
     for key, operation in run.operations.items():
         if operation.disputed:
             text = f"{operation.intent.name} ({key}) has two outcomes: {operation.outcome} and {operation.disputed[0]}"
             return Hold("reconciling", "disputed", text=f"{text}; a person settles it")
-        if operation.outcome == "unknown":
-            until = min((t.due for t in run.timers.values() if t.about == key), default=None)
-            who = "a person settles it" if until is None else "the other side is asked again, or a person settles it"
-            text = f"whether {operation.intent.name} ({key}) took effect is unknown; {who}"
-            return Hold("reconciling", "unknown_outcome", until, text)
     return None
 
 

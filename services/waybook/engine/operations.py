@@ -136,15 +136,16 @@ def _refusal(recorder: Recorder, one: Intend, action: Action, key: str, known: O
 # --- settling
 
 
-def settle(recorder: Recorder, one: Settle, holder: Holder | None = None, *, person: bool = False) -> Outcome:
-    """Takes an outcome. `holder`: the command that brought it, under which what waited for it goes on.
+def settle(recorder: Recorder, one: Settle, holder: Holder | None = None, *, person: str | None = None) -> Outcome:
+    """Takes an outcome. `holder`: the command that brought it, under which what waited for it goes on. `person`: whose
+    word it is.
 
     Accepted says with `wakes` that something waits for the operation and nobody took it up: a fact holds no command.
     """
     known = recorder.run.operations.get(one.key)
     if known is None:
         return Refused("unknown_operation", f"run {recorder.key} has no operation {one.key}")
-    if person:
+    if person is not None:
         refused = _refuse_person(recorder, one, known)
         if refused is not None:
             return refused
@@ -154,8 +155,9 @@ def settle(recorder: Recorder, one: Settle, holder: Holder | None = None, *, per
     elif known.outcome not in (None, "unknown") and one.outcome != known.outcome:
         return _contradict(recorder, one, known)
     before = len(recorder.events)
-    if one.outcome != known.outcome or person:
-        recorder.record(e.OperationSettled(key=one.key, outcome=one.outcome, by=one.by, evidence=one.evidence))
+    if one.outcome != known.outcome or person is not None:
+        evidence = one.evidence if person is None else {**one.evidence, "person": person}
+        recorder.record(e.OperationSettled(key=one.key, outcome=one.outcome, by=one.by, evidence=evidence))
     wakes = _go_on(recorder, one, holder) if not is_open(recorder.run.operations[one.key]) else False
     if not one.ask_again:
         _cancel_timers(recorder, one.key, "for_a_person")
@@ -233,7 +235,11 @@ def park(recorder: Recorder, one: Park) -> Outcome:
         return Nothing("settled")
     if known.outcome is None:
         recorder.record(e.OperationSettled(key=one.key, outcome="unknown", by="find", evidence=one.evidence))
-    if one.until is not None and not any(t.about == one.key for t in recorder.run.timers.values()):
+    if (
+        one.until is not None
+        and not known.disputed
+        and not any(t.about == one.key for t in recorder.run.timers.values())
+    ):
         recorder.record(e.TimerArmed(timer_class="wait", due=one.until, about=one.key))
     recorder.record(e.ActionReleased(action=one.action, reason="wait", until=one.until, about=one.key))
     return Accepted()
@@ -253,6 +259,8 @@ def ask(recorder: Recorder, timer: str, holder: Holder) -> Outcome:
     if not is_open(known):
         _go_on(recorder, Settle(key, known.outcome or "unknown", "find"), holder)
         return Accepted()
+    if known.disputed:  # nobody but a person ends that
+        return Accepted()
     waited = recorder.now - known.intent.deadline
     due = recorder.now + min(max(waited, FIRST_ASK_MS), LONGEST_ASK_MS)
     recorder.record(e.TimerArmed(timer_class="wait", due=due, about=key))
@@ -262,7 +270,7 @@ def ask(recorder: Recorder, timer: str, holder: Holder) -> Outcome:
 def leave_to_reconcile(recorder: Recorder) -> None:
     """The run ends: what is still open of its operations is unknown from now on, and asked for by timers of its own."""
     for key, known in list(recorder.run.operations.items()):
-        if not is_open(known):
+        if not is_open(known) or known.disputed:
             continue
         if known.outcome is None:
             evidence = {"reason": "the run ended before its outcome came"}

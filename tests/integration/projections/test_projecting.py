@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -109,6 +109,39 @@ async def test_approvals_are_listed_with_what_became_of_them(installation: Insta
         used, revoked = await models.approvals(now=0, status=None, run=h.key().run)
     assert (used["status"], used["decided_by"], used["reason"], used["operation"]) == ("used", "ann", "fine", "op")
     assert (revoked["status"], revoked["revoked"]) == ("revoked", "edited")
+    assert (await verify(installation.connection, installation.database_url)).differing == 0
+
+
+async def test_operations_are_listed_with_what_is_known_of_them(installation: Installation) -> None:
+    """Outcomes of later batches change the row, a new intent replaces it, and a person's word ends a dispute."""
+
+    def intended(key: str, at: int) -> e.OperationIntended:
+        return e.OperationIntended(key=key, name="mail", action="1.2", digest="d", params={"to": "a"}, deadline=at)
+
+    def settled(key: str, outcome: e.OperationOutcome, by: Literal["call", "person"] = "call") -> e.OperationSettled:
+        return e.OperationSettled(key=key, outcome=outcome, by=by, evidence={"text": "x\x00"})
+
+    first = h.commit(1, *h.started(), intended("a", 1), intended("b", 1), settled("b", "unknown"))
+    await installation.project_until(await installation.append([(h.key(), first)]))
+    async with ReadModels.open(installation.database_url) as models:
+        assert {r["operation"]: r["status"] for r in await models.operations(open_only=True)} == {
+            "a": "intended", "b": "unknown",
+        }  # fmt: skip
+    later = [
+        h.commit(2, settled("a", "absent"), settled("b", "succeeded")),
+        h.commit(3, intended("a", 3), e.OperationDisputed(key="b", outcome="failed", by="find")),
+    ]
+    await installation.project_until(await installation.append((h.key(), c) for c in later))
+    async with ReadModels.open(installation.database_url) as models:
+        rows = {r["operation"]: r for r in await models.operations(run=h.key().run)}
+    assert (rows["a"]["status"], rows["a"]["deadline"], rows["a"]["evidence"]) == ("intended", 3, None)
+    assert (rows["b"]["status"], rows["b"]["disputed"], rows["b"]["evidence"]) == (
+        "succeeded", "failed", {"text": "x\ufffd"},
+    )  # fmt: skip
+    last = h.commit(4, settled("a", "succeeded"), settled("b", "succeeded", "person"))
+    await installation.project_until(await installation.append([(h.key(), last)]))
+    async with ReadModels.open(installation.database_url) as models:
+        assert await models.operations(open_only=True) == []
     assert (await verify(installation.connection, installation.database_url)).differing == 0
 
 

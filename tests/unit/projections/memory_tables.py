@@ -6,9 +6,18 @@ from typing import Any
 import msgspec
 
 from waybook.events.subjects import RunKey
-from waybook.projections import agent_actions, approvals, inbound_messages, timers
+from waybook.projections import agent_actions, approvals, inbound_messages, operations, timers
 from waybook.projections.batch import fold_batch, runs_of
-from waybook.projections.changes import ActionEnd, ActionRow, ApprovalEnd, ApprovalRow, MessageRow
+from waybook.projections.changes import (
+    ActionEnd,
+    ActionRow,
+    ApprovalEnd,
+    ApprovalRow,
+    MessageRow,
+    OperationEnd,
+    OperationRow,
+    RunChange,
+)
 from waybook.projections.progress import Entry, Progress, from_bytes
 
 MOVING = (
@@ -27,6 +36,7 @@ class MemoryTables:
         self.actions: dict[tuple[str, ...], Row] = {}
         self.approvals: dict[tuple[str, ...], Row] = {}
         self.timers: dict[tuple[str, ...], tuple[str, int, str]] = {}
+        self.operations: dict[tuple[str, ...], Row] = {}
 
     def apply(self, entries: Iterable[Entry]) -> None:
         entries = list(entries)
@@ -53,11 +63,23 @@ class MemoryTables:
         for row in approvals.patches(changes):
             new = zip(ApprovalEnd.__struct_fields__, row[4:], strict=True)
             self.approvals[row[:4]].update({name: value for name, value in new if value is not None})
-
         for row in timers.drops(changes):
             self.timers.pop(row)
         for row in timers.inserts(changes):
             self.timers[row[:4]] = row[4:]
+        self._apply_operations(changes)
+
+    def _apply_operations(self, changes: list[RunChange]) -> None:
+        for row in operations.inserts(changes):
+            new = dict(zip(OperationRow.__struct_fields__, row[4:], strict=True))
+            new["status"] = new["status"] or "intended"
+            new["disputed"] = new["disputed"] or None
+            self.operations[row[:4]] = new
+        for row in operations.patches(changes):
+            stored = self.operations[row[:4]]
+            patch = zip(OperationEnd.__struct_fields__, row[4:], strict=True)
+            stored.update({name: value for name, value in patch if value is not None})
+            stored["disputed"] = stored["disputed"] or None
 
     def _known(self, keys: list[RunKey]) -> dict[RunKey, Progress]:
         rows = {key: self.messages.get((key.tenant, key.agent, key.run)) for key in keys}
@@ -71,6 +93,9 @@ class MemoryTables:
 
     def timers_of(self, key: RunKey) -> dict[str, tuple[str, int, str]]:
         return {k[3]: row for k, row in self.timers.items() if k[:3] == (key.tenant, key.agent, key.run)}
+
+    def operations_of(self, key: RunKey) -> dict[str, Row]:
+        return {k[3]: row for k, row in self.operations.items() if k[:3] == (key.tenant, key.agent, key.run)}
 
     def approvals_of(self, key: RunKey) -> dict[str, Row]:
         return {k[3]: row for k, row in self.approvals.items() if k[:3] == (key.tenant, key.agent, key.run)}

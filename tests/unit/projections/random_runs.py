@@ -38,6 +38,8 @@ class RandomRun:
         self.approvals: list[str] = []
         self.decided: list[str] = []
         self.operations: list[str] = []
+        self.unknown: set[str] = set()
+        self.parked: dict[str, e.StepBegan] = {}
 
     def next_commit(self) -> Commit:
         """The next commit, of one to four moves."""
@@ -228,8 +230,34 @@ class RandomRun:
 
     def settle(self) -> None:
         if self.operations:
-            outcome = self.chance.choice(("succeeded", "unknown", "failed", "absent"))
-            self._add(e.OperationSettled(key=self.chance.choice(self.operations), outcome=outcome, by="call"))  # type: ignore[arg-type]
+            outcome: e.OperationOutcome = self.chance.choice(("succeeded", "unknown", "failed", "absent"))
+            by: Literal["call", "find", "person"] = self.chance.choice(("call", "find", "person"))
+            key = self.chance.choice(self.operations)
+            self._add(e.OperationSettled(key=key, outcome=outcome, by=by, evidence={"text": self.chance.choice(TEXTS)}))
+            self.unknown.discard(key)
+            if outcome == "unknown":
+                self.unknown.add(key)
+
+    def dispute(self) -> None:
+        if self.operations:
+            self._add(e.OperationDisputed(key=self.chance.choice(self.operations), outcome="succeeded", by="call"))
+
+    def park(self) -> None:
+        if self.unknown and (taken := self._take(self.open)) is not None:
+            key = self.chance.choice(sorted(self.unknown))
+            if self.chance.random() < 0.5:
+                self.timers.append(
+                    self._add(e.TimerArmed(timer_class="wait", due=h.BEGAN_AT + 9 + self.version, about=key))
+                )
+            self._add(e.ActionReleased(action=taken[0], reason="wait", about=key))
+            self.parked[taken[0]] = taken[1]
+
+    def go_on(self) -> None:
+        if (taken := self._take(self.parked)) is not None:
+            if self.chance.random() < 0.3:
+                self._add(e.ActionAbandoned(action=taken[0], reason="taken_over"))
+            elif taken[1].walk == self.walk:
+                self._begin(taken[1].step, taken[1].trigger, taken[1].attempt + 1)
 
     def move(self) -> None:
         self._move(self.chance.choice(STATES), archive_reason=self.chance.choice((None, "spam")))
@@ -255,7 +283,7 @@ class RandomRun:
         if self.chance.random() < 0.3:
             self._move("archived")
             self._end_waits("closed")
-            for action in (*self.open, *self.released):
+            for action in (*self.open, *self.released, *self.parked):
                 self._add(e.ActionAbandoned(action=action, reason="closed"))
             for timer in self.timers:
                 self._add(e.TimerCancelled(timer=timer, reason="closed"))
@@ -267,6 +295,7 @@ _MOVES: tuple[Callable[[RandomRun], None], ...] = (
     RandomRun.begin, RandomRun.begin, RandomRun.complete, RandomRun.complete, RandomRun.fail, RandomRun.fire,
     RandomRun.cancel_timer, RandomRun.arm, RandomRun.release, RandomRun.wait, RandomRun.resume, RandomRun.lose, RandomRun.renew,
     RandomRun.offer, RandomRun.take_offer, RandomRun.ask, RandomRun.decide, RandomRun.use, RandomRun.intend, RandomRun.settle,
+    RandomRun.settle, RandomRun.dispute, RandomRun.park, RandomRun.go_on,
     RandomRun.move, RandomRun.set_fields, RandomRun.restart, RandomRun.end,
 )  # fmt: skip
 

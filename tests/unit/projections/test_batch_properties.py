@@ -45,6 +45,7 @@ def test_any_way_of_cutting_the_log_gives_the_same_rows(seed: int, cuts: list[in
     assert whole.messages == parts.messages == singly.messages
     assert whole.actions == parts.actions == singly.actions
     assert whole.approvals == parts.approvals == singly.approvals
+    assert whole.operations == parts.operations == singly.operations
 
 
 @settings(max_examples=50, deadline=None)
@@ -56,6 +57,7 @@ def test_applying_commits_a_second_time_changes_nothing(seed: int, begin: int, e
     assert once.messages == twice.messages
     assert once.actions == twice.actions
     assert once.approvals == twice.approvals
+    assert once.operations == twice.operations
 
 
 @settings(max_examples=100, deadline=None)
@@ -73,6 +75,10 @@ def test_rows_agree_with_the_engines_fold_after_every_commit(seed: int) -> None:
         _same_hold(run, row)
         assert {a: _status(approval) for a, approval in run.approvals.items()} == {
             a: row["status"] for a, row in tables.approvals_of(entry.key).items()
+        }
+        assert {o: (one.outcome or "intended", one.disputed[-1:]) for o, one in run.operations.items()} == {
+            o: (row["status"], (row["disputed"],) if row["disputed"] else ())
+            for o, row in tables.operations_of(entry.key).items()
         }
 
 
@@ -103,7 +109,7 @@ def _same_actions(run: Run, tables: MemoryTables) -> None:
     for name, action in run.actions.items():
         row = begun[name]
         newest = run.executions.get(action.execution) == name
-        expected = ("pending" if newest else "skipped") if action.status == "released" else action.status
+        expected = ("pending" if newest else "skipped") if action.status in ("released", "waiting") else action.status
         assert row["status"] == expected
         assert (row["step"], row["attempt"], row["exhausted"]) == (action.step, action.attempt, action.exhausted)
         assert row["duration_ms"] == action.duration_ms

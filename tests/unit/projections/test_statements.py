@@ -12,6 +12,7 @@ FILES = (
     "agent_actions",
     "approvals",
     "timers",
+    "operations",
     "checkpoint",
     "generations",
     "views",
