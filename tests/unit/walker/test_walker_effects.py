@@ -45,9 +45,9 @@ async def send(effects: Effects, context: StepContext) -> None:
     SEEN.append(await effects.run("mail", {"text": f"text {context.attempt}"}))
 
 
-async def begin(office: Office, outside: Outside, body: Any = send, name: str = "a") -> Process:
+async def begin(office: Office, outside: Outside, body: Any = send, name: str = "a", slots: int = 64) -> Process:
     PLAN["body"] = body
-    return await office.process(name, Sender, effects={"mail": outside}, clock_margin_ms=0)
+    return await office.process(name, Sender, effects={"mail": outside}, clock_margin_ms=0, slots=slots)
 
 
 def operations(office: Office) -> list[Operation]:
@@ -283,7 +283,7 @@ async def test_a_superseded_body_begins_no_side_effect(office: Office) -> None:
         await send(effects, context)
 
     outside = Outside()
-    first = await begin(office, outside, body)
+    first = await begin(office, outside, body, slots=1)  # so that the command comes to the other process
     await office.start()
     await until(lambda: "StepBegan" in office.types())
     first.heartbeat.lose()
