@@ -68,15 +68,19 @@ async def test_a_failed_step_is_tried_again_when_its_timer_fires_and_what_was_do
     clean_nats: NatsUnderTest,
 ) -> None:
     side = Side(Fails(2))
-    async with installed(clean_nats) as installation, walked(installation, side), scheduled(installation):
-        [key] = await start(installation, "r1")
-        run = await until_state(installation, key, "completed")
+    async with installed(clean_nats) as installation, walked(installation, side):
+        timers = NatsTimers(installation.wiring.connection)
+        assert not await timers.is_served()
+        async with scheduled(installation):
+            [key] = await start(installation, "r1")
+            run = await until_state(installation, key, "completed")
+            assert await timers.is_served()
         assert attempts(run, "ask") == ["failed", "failed", "completed"]
         assert side.calls["prepare"] == 1
         events = [event for _, event in events_of(await read_history(installation.wiring.state, key))]
         assert sum(isinstance(event, TimerFired) for event in events) == 2
         assert [event.step for event in events if isinstance(event, StepReused)] == ["prepare", "prepare"]
-        assert not await NatsTimers(installation.wiring.connection).standing()
+        assert not await timers.standing()
 
 
 async def test_killed_in_retry_backoff_an_empty_process_goes_on(clean_nats: NatsUnderTest) -> None:
@@ -224,6 +228,7 @@ async def test_timers_purged_by_hand_are_armed_again_and_the_read_models_agree_w
                 assert await scheduler.rounds.reconcile() == 2
                 assert await timers.standing() == {(run.key, name) for run in runs for name in run.timers}
             async with ReadModels.open(database_url) as models:
+                assert await models.settled(["r1", "r2"]) == 2, "`run` waits for what is failed with a retry"
                 [first, _] = await models.messages()
                 assert first["wake_at"] == first["hold_until"] and first["hold"] == "retry"
             verified = await verify(installation.wiring.connection, database_url)

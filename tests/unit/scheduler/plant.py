@@ -97,8 +97,8 @@ class Plant:
         self.told: list[Details] = []
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def walk(self, agent: type[Agent] = Flaky, **options: Any) -> Walker:
-        """A walker at work."""
+    async def walk(self, *agents: type[Agent], **options: Any) -> Walker:
+        """A walker at work, of the flaky agent unless others are named."""
         await self.commands.ensure_consumers((CTL_ANY, NEW_ANY))
         ports = WalkerPorts(
             state=self.state,
@@ -110,7 +110,9 @@ class Plant:
             clock=self.clock,
         )
         chosen = WalkerOptions(pull_s=0.02, strict=True, **options)
-        walker = Walker([define(agent)], ports, provides={Side: self.side}, options=chosen)
+        walker = Walker(
+            [define(agent) for agent in agents or (Flaky,)], ports, provides={Side: self.side}, options=chosen
+        )
         self._tasks.append(asyncio.create_task(walker.run()))
         return walker
 
