@@ -18,7 +18,7 @@ class MayIBuy(RequestEvent, frozen=True, kw_only=True):
 
 class Decision(ExternalEvent, frozen=True, kw_only=True):
     yes: bool
-    by: str
+    by: str = ""  # who gave it, filled in by the walker
 
 
 class Bought(StopEvent, frozen=True, kw_only=True):

@@ -127,11 +127,14 @@ class Stage:
         await self._give(run, "start", payload)
         return run
 
-    async def signal(self, run: str, event: Event, *, request: str | None = None) -> None:
-        """Hands an event from outside to a run; `request` names the question that it answers. Raises Refused."""
+    async def signal(self, run: str, event: Event, *, request: str | None = None, by: str = "rehearsal") -> None:
+        """Hands an event from outside to a run; `request` names the question that it answers. Raises Refused.
+
+        `by`: who gives it; a field `by` of the event says so, whatever stands in it.
+        """
         output = self._main.output(event)
         payload = SignalPayload(event=output.event, schema=output.schema, body=output.payload, request=request)
-        await self._give(run, "signal", payload)
+        await self._give(run, "signal", payload, by=by)
 
     async def cancel(self, run: str, reason: str = "the rehearsal") -> None:
         """Cancels a run. Raises Refused."""
@@ -205,11 +208,11 @@ class Stage:
 
     # --- inside
 
-    async def _give(self, run: str, verb: str, payload: Any, issuer: Issuer = "cli") -> None:
+    async def _give(self, run: str, verb: str, payload: Any, *, issuer: Issuer = "cli", by: str = "rehearsal") -> None:
         key = RunKey(TENANT, self._main.engine.agent, run)
         name = f"{verb}-{next(self._numbers)}"
         raw = msgspec.Raw(msgspec.json.encode(payload))
-        command = Command(id=name, verb=verb, issued_at=self.clock.now(), actor="rehearsal", payload=raw)
+        command = Command(id=name, verb=verb, issued_at=self.clock.now(), actor=by, payload=raw)
         subject = command_subject(key, verb, issuer=issuer)
         headers = {REPLY: f"_INBOX.rehearsal.{name}"}
         await self._commands.publish(subject, msgspec.json.encode(command), command=name, headers=headers)

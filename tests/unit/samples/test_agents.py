@@ -82,10 +82,10 @@ async def test_human_approval() -> None:
         assert request.event == "MayIBuy"
         assert "waits for an answer to MayIBuy" in stage.why(run).next_move
         await stage.kill()
-        await stage.signal(run, sample.Decision(yes=True, by="ada"), request=request.name)
+        await stage.signal(run, sample.Decision(yes=True), request=request.name, by="ada")
         assert stage.result(run) == sample.Bought(item="a lamp", by="ada")
         with pytest.raises(Refused, match="ended"):
-            await stage.signal(run, sample.Decision(yes=False, by="eve"), request=request.name)
+            await stage.signal(run, sample.Decision(yes=False), request=request.name, by="eve")
 
 
 async def test_human_approval_without_an_answer() -> None:
