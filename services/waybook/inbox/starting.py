@@ -12,7 +12,7 @@ from waybook.events.subjects import RunKey
 from waybook.inbox.events import MailReceived, ObjectReference
 from waybook.inbox.intake.canonical import content_digest, mail_run_id, thread_token
 from waybook.inbox.intake.mail import ParsedMail
-from waybook.inbox.intake.parse import parse_with_files
+from waybook.inbox.intake.parse import is_damaged, parse_with_files
 
 AGENT = "inbox"
 FIELD_LIMIT = 64 * 1024
@@ -23,6 +23,9 @@ MAIL_LIMIT = 160 * 1024
 
 EVENT_LIMIT = 224 * 1024
 """Bytes of the whole start event, so that its commit stays under 256 KiB with what the engine adds."""
+
+RAW = "raw"
+"""The field in `objects` of a mail that is kept byte by byte: its event does not say all that it holds."""
 
 MOST_ENTRIES = 50
 MOST_HEADER = 500
@@ -54,10 +57,12 @@ def mail_start(
         references[digest] = _keep(objects, f"{AGENT}/{run}/attachment/{digest}", data)
     content = content_digest(raw)
     folder = f"{AGENT}/{run}/{content}"
+    if is_damaged(mail):
+        references[RAW] = _keep(objects, f"{folder}/raw", raw)
     event = _event(_within_limits(mail, folder, objects, references), received_at, references)
     body = msgspec.json.encode(event)
     if len(body) > EVENT_LIMIT:
-        whole = {"raw": _keep(objects, f"{folder}/raw", raw)}
+        whole = {RAW: _keep(objects, f"{folder}/raw", raw)}
         body = msgspec.json.encode(_event(_bare(event.mail), received_at, whole))
     payload = StartPayload(
         event=MailReceived.__name__,

@@ -11,7 +11,6 @@ from waybook.inbox.intake.canonical import (
     thread_root,
     thread_token,
 )
-from waybook.inbox.intake.headers import date_remark
 from waybook.inbox.intake.parse import parse_mail
 
 MAIL = b"From: a@b.example\r\nSubject: x\r\nX-Received: kept\r\n\r\nReceived: in the body stays\r\n"
@@ -55,10 +54,3 @@ def test_the_thread_goes_by_references_then_reply_then_own_id() -> None:
         for r in (raw(f"From: a{n}@b.example\nMessage-ID:", "x") for n in range(3))
     }
     assert len(tokens) == 3
-
-
-def test_a_claimed_date_is_marked_when_it_is_off() -> None:
-    """Order goes by arrival; the mark is for people."""
-    assert date_remark(None, 0) == "no readable date"
-    assert date_remark(1_000, 90_000_000) == "the claimed date is more than a day off"
-    assert date_remark(1_000, 2_000) is None

@@ -72,9 +72,16 @@ def _daemon(mail: ParsedMail) -> str | None:
     return f"sent by {bare[0]}" if bare else None
 
 
+def _delivery(mail: ParsedMail) -> str | None:
+    return f"a delivery report: {mail.delivery}" if mail.delivery is not None and _is_report(mail) else None
+
+
 def _report(mail: ParsedMail) -> str | None:
-    kind = mail.header("content-type").lower()
-    return "a delivery or disposition report" if kind.startswith("multipart/report") else None
+    return "a delivery or disposition report" if _is_report(mail) else None
+
+
+def _is_report(mail: ParsedMail) -> bool:
+    return mail.header("content-type").lower().startswith("multipart/report")
 
 
 def _calendar_notice(mail: ParsedMail) -> str | None:
@@ -83,6 +90,7 @@ def _calendar_notice(mail: ParsedMail) -> str | None:
 
 
 _RULES: tuple[Callable[[ParsedMail], str | None], ...] = (
+    _delivery,
     _auto_submitted,
     _list,
     _precedence,

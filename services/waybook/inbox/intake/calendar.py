@@ -10,13 +10,18 @@ _ZONE = re.compile(r"(?i);TZID=\"?([^;:\"]+)")
 _ANSWER = re.compile(r"(?i);PARTSTAT=([A-Z-]+)")
 
 
+def unfolded(text: str) -> str:
+    """Calendar text with its folded lines joined: they are folded in the middle of words."""
+    return re.sub(r"\n[ \t]", "", text.replace("\r\n", "\n"))
+
+
 def read_invitation(text: str) -> Invitation | None:
     """The first event of a calendar; None when there is no calendar in `text`."""
     if "BEGIN:VCALENDAR" not in text.upper():
         return None
     found: dict[str, tuple[str, str]] = {}
     inside: list[str] = []
-    for line in re.sub(r"\n[ \t]", "", text.replace("\r\n", "\n")[:200_000]).split("\n"):
+    for line in unfolded(text[:200_000]).split("\n"):
         match = _LINE.match(line)
         if match is None:
             continue

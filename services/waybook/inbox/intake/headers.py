@@ -19,6 +19,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+")
 _ANGLE = re.compile(r"<([^<>]*)>")
 _ADDRESS = re.compile(r"[^\s<>,;:\"()\[\]]+@[^\s<>,;:\"()]+")
 
+_NO_ADDRESS = re.compile(r"[<>\"]")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_EMPTY_GROUP = re.compile(r"\s*[\w .-]+:\s*;\s*$")
+_TO_MANY = frozenset({"To", "Cc"})
+"""Headers in which an empty group is usual: the recipients are not disclosed."""
+_USUAL_ID = re.compile(r"[^\s@<>()\[\]]+@(?:[^\s@<>()\[\]]+|\[[^\s\[\]]+\])")
+
 
 def one_line(text: str) -> str:
     """`text` on one line: folds and control characters become one blank (a header must not carry another)."""
@@ -87,20 +94,24 @@ def decode_addresses(values: list[str], defects: list[str], name: str) -> tuple[
     found: list[Address] = []
     for value in values:
         raw = _raw_text(value[:MAX_HEADER], defects, name).replace("\n", " ").replace("\r", " ")
-        before = len(found)
-        for display, address in _pairs(raw, defects, name):
-            if "@" in address:
-                found.append(Address(decode_header(display, defects, name), _normal(address)))
-        if len(found) == before and raw.strip() and not re.search(r":\s*;\s*$", raw.strip()):
-            found.extend(_rescue(raw, defects, name))
+        listed = [
+            Address(decode_header(display, defects, name), _normal(address))
+            for display, address in _pairs(raw, defects, name)
+            if "@" in address and not _NO_ADDRESS.search(address)
+        ]
+        if listed and not _is_list(raw, len(listed)):
+            _say_odd(raw, defects, name)
+        elif not listed and raw.strip() and not (name in _TO_MANY and _EMPTY_GROUP.match(raw)):
+            listed = _rescue(raw, defects, name)
+        found.extend(listed)
     return tuple(found)
 
 
 def _pairs(raw: str, defects: list[str], name: str) -> list[tuple[str, str]]:
     try:
         return getaddresses([raw])
-    except Exception as error:  # noqa: BLE001 - the standard parser raises what it likes on odd headers
-        defects.append(f"{name} could not be taken apart ({type(error).__name__})")
+    except Exception:  # noqa: BLE001 - the standard parser raises what it likes on odd headers
+        defects.append(f"{name} could not be taken apart")
         return []
 
 
@@ -108,8 +119,18 @@ def _rescue(raw: str, defects: list[str], name: str) -> list[Address]:
     """Addresses picked out of a value that is no address list."""
     text = decode_header(raw, defects, name)
     addresses = _ANGLE.findall(text) or _ADDRESS.findall(text)
-    defects.append(f"{name} is not a valid address list: {text[:80]!r}")
+    _say_odd(raw, defects, name)
     return [Address("", _normal(a)) for a in addresses if "@" in a]
+
+
+def _is_list(raw: str, addresses: int) -> bool:
+    """Whether the brackets and commas of a value account for the addresses that were found in it."""
+    bare = _QUOTED.sub("", raw)
+    return bare.count("<") <= addresses <= 1 + bare.count(",") + bare.count(";")
+
+
+def _say_odd(raw: str, defects: list[str], name: str) -> None:
+    defects.append(f"{name} is not a valid address list: {decode_header(raw, [])[:80]!r}")
 
 
 def _normal(address: str) -> str:
@@ -129,6 +150,11 @@ def message_ids(value: str) -> list[str]:
     )
 
 
+def is_usual_id(message_id: str) -> bool:
+    """Whether an id has the form that the standards ask for; others serve as well."""
+    return _USUAL_ID.fullmatch(message_id) is not None
+
+
 def _short(message_id: str) -> str:
     """An id of bounded length: a longer one is replaced by a name made from its digest."""
     if len(message_id) <= _MAX_ID:
@@ -137,13 +163,6 @@ def _short(message_id: str) -> str:
 
 
 DAY_MS = 86_400_000
-
-
-def date_remark(date: int | None, received_at: int) -> str | None:
-    """A mark for people when the claimed date is missing or more than a day off; both in milliseconds UTC."""
-    if date is None:
-        return "no readable date"
-    return "the claimed date is more than a day off" if abs(date - received_at) > DAY_MS else None
 
 
 def decode_date(value: str, defects: list[str]) -> int | None:

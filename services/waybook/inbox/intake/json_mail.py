@@ -86,7 +86,9 @@ def _lines(file: BinaryIO, limit: int) -> Iterator[tuple[int | None, bytes | str
 
 
 def _why(error: Exception) -> str:
-    return f"line {error.lineno}, {error.msg}" if isinstance(error, json.JSONDecodeError) else type(error).__name__
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, {error.msg}"
+    return "nested too deeply" if isinstance(error, RecursionError) else "not in UTF-8"
 
 
 def _values(value: object) -> Iterator[tuple[int | None, bytes | str]]:

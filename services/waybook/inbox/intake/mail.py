@@ -51,6 +51,24 @@ class Invitation(msgspec.Struct, frozen=True):
         return self.method in ("REPLY", "CANCEL")
 
 
+class DeliveryReport(msgspec.Struct, frozen=True):
+    """What became of a mail, as a mail server says: `action` is one of failed, delayed, delivered, relayed, expanded.
+
+    `status` is the enhanced code (such as 5.1.1), `original_id` the Message-ID of the mail that it is about.
+    """
+
+    action: str
+    recipient: str = ""
+    status: str = ""
+    diagnostic: str = ""
+    original_id: str | None = None
+
+    def __str__(self) -> str:
+        code = f" ({self.status})" if self.status else ""
+        whom = f" for {self.recipient}" if self.recipient else ", recipient not named"
+        return f"{self.action}{code}{whom}"
+
+
 BodySource = Literal["plain", "html", "calendar", "tnef", "none"]
 
 
@@ -81,6 +99,7 @@ class ParsedMail(msgspec.Struct, frozen=True, kw_only=True):
     other_text: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     invitation: Invitation | None = None
+    delivery: DeliveryReport | None = None
     headers: dict[str, tuple[str, ...]] = {}
     defects: tuple[str, ...] = ()
     automated: str | None = None

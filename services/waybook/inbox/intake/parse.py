@@ -12,6 +12,7 @@ import msgspec
 from waybook.inbox.intake import calendar, headers
 from waybook.inbox.intake.automated import automated_reason
 from waybook.inbox.intake.charsets import decode_bytes
+from waybook.inbox.intake.delivery import delivery_report
 from waybook.inbox.intake.mail import MAX_MAIL_BYTES, Address, BodySource, ParsedMail
 from waybook.inbox.intake.parts import MAX_TEXT, Parts
 from waybook.inbox.intake.raw_policy import Part, parse_bytes
@@ -22,6 +23,9 @@ KEPT_HEADERS = (
     "authentication-results", "received-spf", "importance", "x-priority", "content-language", "x-mailer",
     "x-spam-flag", "x-spam-status", "x-failed-recipients",
 )  # fmt: skip
+NO_TEXT = "no readable text"
+ODD_ID = "the Message-ID has an unusual form"
+_LOSSLESS = frozenset({"no From header", "no Date header", "no Message-ID header", ODD_ID, NO_TEXT})
 _BLANK = re.compile(r"[\s\u00a0\u200b-\u200f\u2060\ufeff\u00ad\u034f]*")
 _TAGS = re.compile(r"(?s)<(?:style|script|title)\b.*?</(?:style|script|title)\s*>|<!--.*?-->|<[^>]*>")
 
@@ -41,8 +45,8 @@ def parse_with_files(raw: bytes, own_addresses: tuple[str, ...] = ()) -> tuple[P
     try:
         message = parse_bytes(raw)
         parts.add(message)
-    except (Exception, RecursionError) as error:  # noqa: BLE001 - a hostile mail must not stop the ones behind it
-        defects.append(f"structure could not be read ({type(error).__name__}), taken as plain text")
+    except (Exception, RecursionError):  # noqa: BLE001 - a hostile mail must not stop the ones behind it
+        defects.append("structure could not be read, taken as plain text")
         parts = Parts(defects)
         message = _headers_only(raw)
         parts.plain.append(decode_bytes(raw[: 4 * MAX_TEXT], None)[0][:MAX_TEXT])
@@ -74,6 +78,8 @@ def _assemble(message: Part, parts: Parts, defects: list[str]) -> ParsedMail:
     one_of("from")
     date_text = one_of("date")
     ids = headers.message_ids(one_of("message-id"))
+    if ids and not headers.is_usual_id(ids[0]):
+        defects.append(ODD_ID)
     text, markup, source = _body(parts)
     return ParsedMail(
         author=next(iter(authors), None) or _nameless(all_of("from")),
@@ -93,6 +99,7 @@ def _assemble(message: Part, parts: Parts, defects: list[str]) -> ParsedMail:
         other_text=tuple(t for t in parts.other if t.strip()),
         attachments=tuple(parts.attachments),
         invitation=parts.invitation,
+        delivery=delivery_report(parts.delivery, parts.original_id),
         headers=_kept(values),
         defects=tuple(dict.fromkeys([*_missing(values, source), *defects]))[:50],
     )
@@ -120,8 +127,13 @@ def _kept(values: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
 
 
 def _missing(values: dict[str, list[str]], source: BodySource) -> list[str]:
-    missing = [f"no {name.title()} header" for name in ("from", "date", "message-id") if name not in values]
-    return [*missing, *(["no readable text"] if source == "none" else [])]
+    missing = [f"no {name} header" for name in ("From", "Date", "Message-ID") if name.lower() not in values]
+    return [*missing, *([NO_TEXT] if source == "none" else [])]
+
+
+def is_damaged(mail: ParsedMail) -> bool:
+    """Whether reading the mail may have lost something; a missing header or body loses nothing."""
+    return any(defect not in _LOSSLESS for defect in mail.defects)
 
 
 def _body(parts: Parts) -> tuple[str | None, str | None, BodySource]:

@@ -10,7 +10,7 @@ from typing import cast
 
 from waybook.inbox.intake import calendar, enriched, tnef
 from waybook.inbox.intake.charsets import decode_bytes, undo_escapes
-from waybook.inbox.intake.headers import decode_header
+from waybook.inbox.intake.headers import decode_header, message_ids
 from waybook.inbox.intake.mail import Attachment, Invitation
 from waybook.inbox.intake.raw_policy import Part, parse_bytes
 
@@ -19,6 +19,7 @@ MAX_DEPTH = 30
 MAX_TEXT = 1024 * 1024
 """Characters of readable text kept of one part; the raw mail holds the rest."""
 _BOUNDARY_LINE = re.compile(r"^--([^\s-][^\r\n]{0,69}?)(?:--)?[ \t]*$", re.MULTILINE)
+_NO_VALUE = re.compile(r";\s*[\w-]+\*?(?:\d+\*?)?\s*(?:;|$)")
 _REPORT_TYPES = frozenset({"text/rfc822-headers", "message/delivery-status", "message/disposition-notification"})
 _RICH = frozenset({"text/enriched", "text/richtext"})
 
@@ -35,6 +36,8 @@ class Parts:
         self.attachments: list[Attachment] = []
         self.files: dict[str, bytes] = {}
         self.invitation: Invitation | None = None
+        self.delivery: list[dict[str, str]] = []
+        self.original_id: str | None = None
         self._seen = 0
 
     def add(self, part: Part, depth: int = 0, nested: bool = False) -> None:
@@ -45,6 +48,8 @@ class Parts:
                 self.defects.append("too many or too deeply nested parts")
             return
         self.defects.extend(sorted({_defect_name(d) for d in part.defects} - set(self.defects)))
+        if _NO_VALUE.search(str(part.get("Content-Type", ""))[:4000]):
+            self.defects.append("a parameter of Content-Type has no value")
         kind = _content_type(part)
         if part.is_multipart() and kind != "message/rfc822":
             self._add_children(part, depth, nested, report=kind in _REPORT_TYPES)
@@ -61,7 +66,10 @@ class Parts:
                 self.other.append(self._text(undo_escapes(text), None))
         for child in cast("list[Part]", part.get_payload()):
             if report:
-                self.other.append("\n".join(f"{k}: {decode_header(str(v), [])}" for k, v in child.items()))
+                fields = {k: decode_header(str(v), []) for k, v in child.items()}
+                self.other.append("\n".join(f"{k}: {v}" for k, v in fields.items()))
+                if not nested:  # a bounce that a person forwards is no bounce
+                    self.delivery.append({k.lower(): v for k, v in fields.items()})
             else:
                 self.add(child, depth + 1, nested)
 
@@ -71,12 +79,18 @@ class Parts:
         if not children:
             return self._add_leaf(part, "text/plain", nested=True)
         inner = children[0]
+        self._note_original(inner)
         subject = decode_header(str(inner.get("Subject", "")), self.defects, "subject of a nested mail")
         self._file(part, f"{subject or 'nested mail'}.eml", "message/rfc822", _bytes_of(inner))
         if subject:
             self.other.append(subject)
         self.add(inner, depth + 1, nested=True)
         return None
+
+    def _note_original(self, inner: Part) -> None:
+        """The Message-ID of the first mail inside the mail: of a report, the mail that it is about."""
+        if self.original_id is None:
+            self.original_id = next(iter(message_ids(str(inner.get("Message-ID", "")))), None)
 
     def _add_unbounded(self, part: Part, depth: int, nested: bool) -> None:
         """A multipart whose boundary is missing or never used: the first line that looks like one is taken."""
@@ -102,6 +116,8 @@ class Parts:
             self._add_calendar(data, charset)
         if kind in _REPORT_TYPES:
             self.other.append(self._text(data, charset))
+            if kind == "text/rfc822-headers":
+                self._note_original(parse_bytes(data[:65_536]))
         elif kind in ("application/ms-tnef", "application/vnd.ms-tnef") or name.lower() == "winmail.dat":
             self._add_tnef(part, name, data)
         elif kind.startswith("text/") and kind != "text/calendar" and not name and disposition != "attachment":
@@ -111,8 +127,10 @@ class Parts:
             self._readable(kind, self._text(data, charset), nested)
         elif data or name:
             self._file(part, name or f"part-{self._seen}", kind, data)
-            if kind in ("text/plain", "text/html", "text/calendar"):
+            if kind in ("text/plain", "text/html"):
                 self.other.append(self._text(data, charset))
+            elif kind in ("text/calendar", "application/ics"):
+                self.other.append(calendar.unfolded(self._text(data, charset or "utf-8")))
 
     def _readable(self, kind: str, text: str, nested: bool) -> None:
         if nested:
@@ -197,8 +215,8 @@ def _payload(part: Part, defects: list[str]) -> bytes:
         return b""
     try:
         decoded = part.get_payload(decode=True)
-    except Exception as error:  # noqa: BLE001 - binascii and uu raise errors of their own
-        defects.append(f"transfer encoding could not be undone ({type(error).__name__})")
+    except Exception:  # noqa: BLE001 - binascii and uu raise errors of their own
+        defects.append("transfer encoding could not be undone")
         return undo_escapes(payload)
     return decoded if isinstance(decoded, bytes) else undo_escapes(payload)
 

@@ -31,8 +31,8 @@ def unpack(data: bytes) -> Unpacked:
 
     try:
         parsed = TNEF(data[:MAX_TNEF], do_checksum=False)
-    except Exception as error:  # noqa: BLE001 - struct, value, index and key errors on damaged parts
-        return Unpacked(defects=(f"{UNREADABLE} ({type(error).__name__})",))
+    except Exception:  # noqa: BLE001 - struct, value, index and key errors on damaged parts
+        return Unpacked(defects=(UNREADABLE,))
     defects: list[str] = []
     text, html = _as_text(_get(parsed, "body", defects)), _as_text(_get(parsed, "htmlbody", defects))
     if not text and not html:
@@ -51,8 +51,8 @@ def unpack(data: bytes) -> Unpacked:
 def _get(holder: object, name: str, defects: list[str]) -> object:
     try:
         return getattr(holder, name, None)
-    except Exception as error:  # noqa: BLE001 - properties that decode on access
-        defects.append(f"{UNREADABLE} ({type(error).__name__})")
+    except Exception:  # noqa: BLE001 - properties that decode on access
+        defects.append(UNREADABLE)
         return None
 
 
@@ -71,6 +71,6 @@ def _rtf(value: object, defects: list[str]) -> str:
         source = value.decode("latin-1") if isinstance(value, bytes) else value
         text = rtf_to_text(source, errors="ignore")  # type: ignore[no-untyped-call]
         return clean_text(str(text)).strip()
-    except Exception as error:  # noqa: BLE001 - the converter raises many kinds on damaged RTF
-        defects.append(f"{UNREADABLE} ({type(error).__name__})")
+    except Exception:  # noqa: BLE001 - the converter raises many kinds on damaged RTF
+        defects.append(UNREADABLE)
         return ""
