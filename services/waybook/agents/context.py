@@ -11,7 +11,8 @@ class StepContext:
     """Injected into a step that asks for it: identity of the execution, and a place to report model use.
 
     `execution` is stable over attempts: give it to outside systems as an idempotency key. `attempt` counts
-    from 1. `flags` are intake's remarks on the run, `thread` is the token of the thread that it belongs to.
+    from 1. `flags` are intake's remarks on the run and what the lifecycle table put into the
+    companion field `step_flags`, `thread` is the token of the thread that it belongs to.
     """
 
     def __init__(

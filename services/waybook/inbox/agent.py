@@ -14,6 +14,7 @@ from waybook.inbox import route as routing
 from waybook.inbox.classify import Classification
 from waybook.inbox.draft import Draft, DraftInput
 from waybook.inbox.intake.mail import ParsedMail
+from waybook.inbox.intake.parse import is_blank
 from waybook.inbox.knowledge import Knowledge
 from waybook.inbox.route import Routed, RouteFacts
 from waybook.inbox.scan.findings import ScanResult, verdict
@@ -46,7 +47,13 @@ class Inbox(Agent):
     async def security_scan(
         self, mail: ev.MailReceived, models: Models, settings: InboxSettings, clock: Clock, context: StepContext
     ) -> ev.ScanPassed | ev.ThreatFound | ev.SpamFound | ev.AgentDisabled:
-        result, judged = await security_scan(mail.mail, now=clock.now(), guard=models.guard, settings=settings.scan)
+        result, judged = await security_scan(
+            mail.mail,
+            now=clock.now(),
+            guard=models.guard,
+            settings=settings.scan,
+            released="released" in context.flags,
+        )
         if judged.model is not None:
             context.used_model(judged.model, judged.usage)
         return route_scan(result)
@@ -78,7 +85,7 @@ class Inbox(Agent):
         models: Models,
         settings: InboxSettings,
         context: StepContext,
-    ) -> ev.MailClassified | ev.SpamClassified:
+    ) -> ev.MailClassified | ev.SpamClassified | ev.NothingReadable:
         found = await classifying.classify(
             models.classify,
             subject=mail.mail.subject,
@@ -89,7 +96,7 @@ class Inbox(Agent):
         )
         if found.model is not None:
             context.used_model(found.model, found.usage)
-        return route_classification(found)
+        return route_classification(found, readable=not is_blank(scan.text))
 
     @step(depends=(drafting,))
     async def draft(
@@ -162,13 +169,17 @@ def route_scan(result: ScanResult) -> ScanEvent:
             return ev.ScanPassed(flags=flags, text=result.text)
 
 
-def route_classification(found: Classification) -> ev.MailClassified | ev.SpamClassified:
-    """The classification's event (pipeline-spec 7.3)."""
+def route_classification(
+    found: Classification, *, readable: bool = True
+) -> ev.MailClassified | ev.SpamClassified | ev.NothingReadable:
+    """The classification's event (pipeline-spec 7.3); without a readable text there is nothing to draft from."""
     match classifying.outcome(found):
         case "spam":
             return ev.SpamClassified(classification=found, reason="classifier_spam")
         case "auto_archive":
             return ev.SpamClassified(classification=found, reason="handling_rule_archive")
+        case "draft" if not readable:
+            return ev.NothingReadable(classification=found, routed=routing.unanswerable(drafting.NO_TEXT))
         case "draft":
             return ev.MailClassified(classification=found)
 

@@ -32,7 +32,10 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Classification(msgspec.Struct, frozen=True, kw_only=True):
-    """Output of classify. The first intent is the main one; `language` is that of the sender (ISO 639-1)."""
+    """Output of classify. The first intent is the main one; `language` is that of the sender (ISO 639-1).
+
+    `only_quotes`: the mail quotes and adds no words of its own, so its whole text was classified.
+    """
 
     intents: tuple[Intent, ...]
     language: str = ""
@@ -40,6 +43,7 @@ class Classification(msgspec.Struct, frozen=True, kw_only=True):
     needs_response: bool = True
     auto_archive: bool = False
     never_auto_send: bool = False
+    only_quotes: bool = False
     model: str | None = None
     usage: TokenUsage | None = None
 
@@ -108,19 +112,20 @@ async def classify(
 
     Raises ModelOutputInvalid for an answer with an unknown label or a wrong shape, and what `Model.ask` raises.
     """
+    reply = split_reply(text)
     request = ModelRequest(
         role="classify",
         instructions=INSTRUCTIONS,
         sections=(
             Section("subject", subject),
-            Section("message", split_reply(text).new[:MAX_MESSAGE]),
+            Section("message", reply.new[:MAX_MESSAGE]),
             *((Section("context", context),) if context else ()),
         ),
         schema=SCHEMA,
     )
     answer = await model.ask(request)
     found = read_classification(answer.data)
-    found = msgspec.structs.replace(found, model=answer.model, usage=answer.usage)
+    found = msgspec.structs.replace(found, model=answer.model, usage=answer.usage, only_quotes=reply.only_quotes)
     return apply_rules(found, rules, sender=sender, subject=subject)
 
 

@@ -79,6 +79,13 @@ class SpamClassified(Event, frozen=True, kw_only=True):
     reason: str
 
 
+class NothingReadable(Event, frozen=True, kw_only=True):
+    """The mail holds no text that a reader sees: no draft is written, a person decides (`routed` says why)."""
+
+    classification: Classification
+    routed: Routed
+
+
 class DraftProposed(Event, frozen=True, kw_only=True):
     """A reply to all intents. It carries the classification on, so that `route` reads no shared record."""
 

@@ -90,6 +90,11 @@ def route(facts: RouteFacts, settings: RouteSettings, gates: Sequence[tuple[str,
     return Routed(decision="auto_approve", reason="every gate agreed", confidence=score)
 
 
+def unanswerable(reason: str) -> Routed:
+    """The decision where no draft was written at all."""
+    return Routed(decision="human_review", reason=reason, gate="message")
+
+
 def _breaker(facts: RouteFacts, settings: RouteSettings) -> str | None:
     return f"the breaker {facts.breaker} is open" if facts.breaker else None
 

@@ -10,6 +10,7 @@ from waybook.engine.digest import canonical_digest
 from waybook.engine.inputs import World
 from waybook.engine.run import Run
 from waybook.inbox import events as ev
+from waybook.inbox.remarks import answer_address, remarks
 
 STATES = (
     "received", "security_check", "quarantined", "classifying", "awaiting_clarification", "drafting",
@@ -26,7 +27,15 @@ def _is_automated(run: Run, event: ev.MailReceived, world: World) -> bool:
 
 
 def _archive_automated(run: Run, event: ev.MailReceived) -> dict[str, Any]:
-    return {"archive_reason": "automated", "automated": event.mail.automated}
+    return {"archive_reason": "automated", "automated": event.mail.automated, **_received(run, event)}
+
+
+def _received(run: Run, event: ev.MailReceived) -> dict[str, Any]:
+    """Only what there is: most mails are ordinary."""
+    fields: dict[str, Any] = {"answer_to": answer_address(event.mail)}
+    if found := remarks(event):
+        fields["remarks"] = found
+    return fields
 
 
 def _flags(run: Run, event: ev.ScanPassed | ev.ThreatFound | ev.AgentDisabled) -> dict[str, Any]:
@@ -37,10 +46,12 @@ def _spam(run: Run, event: ev.SpamFound) -> dict[str, Any]:
     return {"security_flags": _plain(event.flags), "archive_reason": "spam"}
 
 
-def _classification(event: ev.MailClassified | ev.SpamClassified) -> dict[str, Any]:
+def _classification(event: ev.MailClassified | ev.SpamClassified | ev.NothingReadable) -> dict[str, Any]:
     """The main intent's labels, as the documents name them, with what the classifier said of the whole mail."""
     found = event.classification
     whole = {"language": found.language, "summary": found.summary, "intents": len(found.intents)}
+    if found.only_quotes:
+        whole["only_quotes"] = True
     fields = {"classification": {**_plain(found.main), **whole}, "confidence_score": found.confidence}
     return fields
 
@@ -51,6 +62,10 @@ def _classified(run: Run, event: ev.MailClassified) -> dict[str, Any]:
 
 def _classified_spam(run: Run, event: ev.SpamClassified) -> dict[str, Any]:
     return {**_classification(event), "archive_reason": event.reason}
+
+
+def _unreadable(run: Run, event: ev.NothingReadable) -> dict[str, Any]:
+    return {**_classification(event), "agent_decision": _plain(event.routed)}
 
 
 def _retrieved(run: Run, event: ev.ContextRetrieved) -> dict[str, Any]:
@@ -89,7 +104,7 @@ def _approved(run: Run, event: ev.DraftApproved) -> dict[str, Any]:
 
 
 def _released(run: Run, event: ev.MailReleased) -> dict[str, Any]:
-    return {"security_flags": None, "error_message": None, "released_by": event.by}
+    return {"security_flags": None, "error_message": None, "released_by": event.by, "step_flags": ["released"]}
 
 
 def _rejected(run: Run, event: ev.DraftRejected) -> dict[str, Any]:
@@ -169,7 +184,7 @@ class _Received(msgspec.Struct, frozen=True):
     mail: _Mail = _Mail()
 
 
-_received = msgspec.json.Decoder(_Received).decode
+_start = msgspec.json.Decoder(_Received).decode
 
 
 def reply_contract(run: Run) -> Contract | NoContract:
@@ -177,7 +192,7 @@ def reply_contract(run: Run) -> Contract | NoContract:
     text = run.fields.get("draft_response")
     if not text:
         return NoContract("no_draft", "there is no draft to decide on")
-    mail = _received(run.log[0].payload).mail
+    mail = _start(run.log[0].payload).mail
     to = mail.author.address if mail.author is not None else ""
     subject = run.fields.get("draft_subject") or ""
     reply = {"to": to, "subject": subject, "text": text, "in_reply_to": mail.message_id}
@@ -192,7 +207,7 @@ def reply_contract(run: Run) -> Contract | NoContract:
 
 ROWS = (
     Row("E2", "received", "MailReceived", "archived", guard=_is_automated, fields=_archive_automated),
-    Row("E1", "received", "MailReceived", "security_check"),
+    Row("E1", "received", "MailReceived", "security_check", fields=_received),
     Row("E3", "security_check", "ScanPassed", "classifying", fields=_flags),
     Row("agent_disabled", "security_check", "AgentDisabled", fields=_flags),
     Row("E4", "security_check", "ThreatFound", "quarantined", fields=_flags),
@@ -201,8 +216,8 @@ ROWS = (
     Row("E7", "quarantined", "SenderBlocked", "archived", fields=_blocked),
     Row("context", "classifying", "ContextRetrieved", fields=_retrieved),
     Row("E8", "classifying", "MailClassified", "drafting", fields=_classified),
-    # Declared and legal; nothing drives these yet.
-    Row("E9", "classifying", "", "draft_ready"),
+    Row("E9", "classifying", "NothingReadable", "draft_ready", fields=_unreadable),
+    # Declared and legal; nothing drives this yet.
     Row("E10", "classifying", "", "awaiting_clarification"),
     Row("E11", "classifying", "SpamClassified", "archived", fields=_classified_spam),
     Row("E13", "awaiting_clarification", "ClarificationAnswered", "archived", guard=_is_dismissal, fields=_dismissed),

@@ -21,6 +21,12 @@ def ascii_host(host: str) -> str:
         return host
 
 
+def ascii_address(address: str) -> str:
+    """A mail address with its host in ASCII form; a bare host is one too."""
+    local, at, host = address.rpartition("@")
+    return f"{local}{at}{ascii_host(host)}"
+
+
 @lru_cache(maxsize=1024)
 def pretty_host(host: str) -> str:
     """The host as programs show it: punycode labels as letters."""

@@ -21,8 +21,11 @@ def mail_agent(settings: Settings, *sources: Knowledge) -> tuple[AgentDefinition
     """
     if settings.knowledge is not None:
         sources = (*sources, FolderKnowledge(settings.knowledge))
-    hosts = frozenset(host.lower() for host in settings.own_hosts)
-    scan = ScanSettings(own_hosts=hosts, receivers=frozenset(settings.receivers))
+    scan = ScanSettings(
+        own_hosts=frozenset(host.lower() for host in settings.own_hosts),
+        known_hosts=frozenset(host.lower() for host in settings.known_hosts),
+        receivers=frozenset(settings.receivers),
+    )
     provides: dict[type, Any] = {
         Models: Models.all_by(RulesModel()),
         Knowledge: CombinedKnowledge(*sources),

@@ -46,6 +46,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Our own mail addresses, separated by commas in the environment: what they send is never answered."""
     own_hosts: tuple[str, ...] = ()
     """Host names of our own: a sender or a link that only looks like one of them is suspicious."""
+    known_hosts: tuple[str, ...] = ()
+    """Host names of customers and partners: a sender whose host only looks like one of them is suspicious."""
     receivers: tuple[str, ...] = ()
     """Names under which our receiving servers write Authentication-Results; with any set, a sender whom they do not
     vouch for is nobody's contact. Unset: nobody can be vouched for, and nobody is held to it."""

@@ -172,6 +172,10 @@ async def _nowhere(event: DisplayEvent, offset: int) -> None:
     """Where nothing shows display events."""
 
 
+STEP_FLAGS = "step_flags"
+"""A companion field by which a lifecycle table tells steps something: names that are added to their flags."""
+
+
 def _context(run: Run, action: Action) -> StepContext:
     return StepContext(
         key=run.key,
@@ -179,7 +183,7 @@ def _context(run: Run, action: Action) -> StepContext:
         action=action.id,
         execution=f"{run.key}/{action.execution}",
         attempt=action.attempt,
-        flags=run.flags,
+        flags=(*run.flags, *run.fields.get(STEP_FLAGS, ())),
         thread=run.thread,
     )
 
