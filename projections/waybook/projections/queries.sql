@@ -3,7 +3,8 @@
 SELECT
     run, tenant, agent, status, hold, hold_reason, hold_until, wake_at, sender AS "from", subject, date, received_at, updated_at,
     processed_at, ended_at, outcome, error_message, thread, version, walk, security_flags, classification,
-    confidence_score, draft_subject, agent_decision, approval_source, archive_reason, failed_stage, flags
+    confidence_score, draft_subject, agent_decision, approval_source, archive_reason, failed_stage, flags,
+    fields ->> 'answer_to' AS answer_to, fields ->> 'automated' AS automated, fields -> 'remarks' AS remarks
 FROM {front}.inbound_messages
 WHERE ($1::text IS NULL OR status = $1)
     AND ($2::text IS NULL OR hold = $2)

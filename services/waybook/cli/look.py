@@ -1,5 +1,6 @@
 """`waybook messages`, `show`, `actions` and `why`."""
 
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,21 +13,28 @@ from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.output import out, print_json, print_table, when
 from waybook.cli.running import run_async
 from waybook.cli.runs import find_run
+from waybook.cli.strangers import shown
 from waybook.engine.hold import why as explain
 from waybook.engine.ports import lane_consumer
 from waybook.events.codec import Codec
 from waybook.events.errors import TerminalError
+from waybook.inbox.starting import RAW
 from waybook.projections.errors import NoReadModels
 from waybook.services.bootstrap.agent_job import own_agents
 from waybook.services.bootstrap.installation import looked_at
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.reading.dead import last_given_up
-from waybook.services.reading.history import UnknownRun, read_history
+from waybook.services.reading.history import Entry, UnknownRun, read_history
 from waybook.services.reading.models import caught_up
 
 Status = Annotated[str | None, typer.Option("--status", help="Only messages in this state.")]
+Raw = Annotated[bool, typer.Option("--raw", help="Write the mail's own bytes, where they were kept.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many, the newest.")]
+
+
+class NotKept(TerminalError):
+    """Only mails that could not be read in full are kept byte by byte."""
 
 
 def messages(status: Status = None, limit: Limit = None, data_dir: DataDir = None, as_json: Json = False) -> None:
@@ -35,15 +43,30 @@ def messages(status: Status = None, limit: Limit = None, data_dir: DataDir = Non
     if as_json:
         print_json(rows)
         return
-    columns = ("run", "status", "hold", "from", "subject", "received", "error")
+    columns = ("run", "status", "hold", "from", "answer to", "subject", "received", "notes")
     print_table(
         "messages",
         columns,
         [
-            (r["run"], r["status"], r["hold"], r["from"], r["subject"], when(r["received_at"]), r["error_message"])
+            (
+                r["run"],
+                r["status"],
+                r["hold"],
+                r["from"],
+                r["answer_to"],
+                r["subject"],
+                when(r["received_at"]),
+                notes(r),
+            )
             for r in rows
         ],
     )
+
+
+def notes(row: dict[str, Any]) -> str:
+    """What a person should know of a message beside its state: what failed, why it was put away, what is odd."""
+    archived = row["automated"] or row["archive_reason"]
+    return "; ".join(str(note) for note in (row["error_message"], archived, *(row["remarks"] or ())[:3]) if note)
 
 
 async def _messages(
@@ -81,12 +104,17 @@ async def _actions(settings: Settings, run: str, data_dir: Path | None) -> list[
             return await models.actions(key.run, agent=key.agent, tenant=key.tenant)
 
 
-def show(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: Json = False) -> None:
+def show(run: RunId, agent: Agent = "inbox", raw: Raw = False, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Show a run's whole history, one entry an event."""
+    if raw:
+        sys.stdout.buffer.write(run_async(_raw(Settings.load(), run, agent, data_dir)))
+        return
     entries = run_async(_show(Settings.load(), run, agent, data_dir))
     if as_json:
         print_json(entries)
         return
+    for name, text in _head(entries):
+        out.print(f"{name:<10}{shown(text, marks=out.is_terminal)}", markup=False)
     rows = [(e.seq, f"{e.version}.{e.index}", when(e.at), e.type, _brief(e.data)) for e in entries]
     print_table(f"history of {run}", ("seq", "event", "at", "type", "data"), rows)
 
@@ -95,6 +123,32 @@ async def _show(settings: Settings, run: str, agent: str, data_dir: Path | None)
     async with looked_at(settings, "show", data_dir) as installation:
         key = await find_run(installation, run, agent)
         return (await read_history(installation.wiring.state, Codec(), key))[1]
+
+
+async def _raw(settings: Settings, run: str, agent: str, data_dir: Path | None) -> bytes:
+    async with looked_at(settings, "show", data_dir) as installation:
+        key = await find_run(installation, run, agent)
+        entries = (await read_history(installation.wiring.state, Codec(), key))[1]
+        payload: dict[str, Any] = next((e.data["payload"] for e in entries if e.type == "EventPublished"), {})
+        kept = (payload.get("objects") or {}).get(RAW)
+        if kept is None:
+            raise NotKept(f"the bytes of {key.run} were not kept: its history says all that they held")
+        return await installation.wiring.objects.get(kept["name"])
+
+
+def _head(entries: list[Entry]) -> list[tuple[str, str]]:
+    """Who wrote, whom an answer would go to, and what is odd about it, as far as the history says so."""
+    found: dict[str, Any] = {}
+    for entry in entries:
+        found.update(entry.data.get("fields") or {})
+        if entry.type == "EventPublished" and "from" not in found:
+            payload = entry.data.get("payload")
+            found.update(
+                {k: payload[k] for k in ("from", "subject") if k in payload} if isinstance(payload, dict) else {}
+            )
+    names = {"from": "from", "answer_to": "answer to", "subject": "subject", "automated": "automated"}
+    lines = [(title, str(found[name])) for name, title in names.items() if found.get(name)]
+    return lines + [("remark", str(remark)) for remark in found.get("remarks") or ()]
 
 
 def _brief(data: dict[str, Any]) -> str:

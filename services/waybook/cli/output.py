@@ -9,6 +9,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from waybook.cli.strangers import shown
+
 PIPE_WIDTH = 160
 """Columns where the output is no terminal: rows stay on one line for grep."""
 
@@ -38,8 +40,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 def _cell(value: Any) -> str:
     """Text of strangers must not be read as markup or control the terminal."""
-    text = "".join(c if c.isprintable() else " " for c in str(value))
-    return text.replace("[", "\\[")
+    return shown(str(value), marks=out.is_terminal).replace("[", "\\[")
 
 
 def print_counts(counts: Mapping[str, int]) -> None:

@@ -45,7 +45,9 @@ class Duplicate(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What `waybook run --json` prints. `counts` are those of `messages`, by status.
+    """What `waybook run --json` prints. Every file or mail of it is in one of `messages`, `duplicates`, `skipped`.
+
+    `counts` are those of `messages`, by status.
 
     `unserved` are open runs of the tenant, from earlier calls, that no worker carries on (hold "no worker").
     """
@@ -79,8 +81,9 @@ async def run_mails(
         left = await left_behind(installation, tuple(walker.definitions))
         runs = sorted({s.key.run for s in submissions} - {one.run for one in left})
         await _until_settled(models, settings.tenant, runs, progress)
-        new = sorted({s.key.run for s in submissions if s.answer is not None and not s.answer.already})
-        messages = await models.messages(tenant=settings.tenant, runs=new) if new else []
+        new = {s.key.run: s.path for s in submissions if s.answer is not None and not s.answer.already}
+        rows = await models.messages(tenant=settings.tenant, runs=sorted(new)) if new else []
+        messages = [{**row, "path": new[row["run"]]} for row in rows]
     duplicates = [Duplicate(s.path, s.key.run) for s in submissions if s.answer is not None and s.answer.already]
     counts = dict(sorted(Counter(str(m["status"]) for m in messages).items()))
     return Report(messages, duplicates, skipped, counts, round(time.monotonic() - began, 3), left)
