@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.integration.field.desk import Desk, listed
 from tests.integration.field.mails import case_mail, mail, replaced
-from tests.integration.test_command_line import Shell
+from tests.integration.shell import Shell
 
 from waybook.inbox.intake.json_mail import mail_bytes
 from waybook.inbox.intake.sources import Item

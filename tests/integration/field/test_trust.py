@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.integration.field.desk import STEPS, Desk, Walked
 from tests.integration.field.mails import VOUCHED, case_mail, mail, replaced, vouched
-from tests.integration.test_command_line import Shell
+from tests.integration.shell import Shell
 
 ASKED = "I forgot which address you have of mine, please send it.\n"
 FORGED = (
