@@ -23,6 +23,7 @@ class Shell:
     """Runs `waybook` on one data directory."""
 
     def __init__(self, directory: DataDirectory) -> None:
+        self.directory = directory
         self._environment = {**os.environ, "WAYBOOK_DATA_DIR": str(directory.path)}
 
     def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":

@@ -13,6 +13,7 @@ from waybook.cli.output import fail, out
 from waybook.cli.running import run_async
 from waybook.events.errors import InvalidInput, WaybookError
 from waybook.projections.__main__ import main as run_projector
+from waybook.services.bootstrap.agent_job import own_agents
 from waybook.services.bootstrap.installation import deployed
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.mail_walker import walking_mails
@@ -81,8 +82,8 @@ async def _schedule(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         observing = stack.enter_context(scheduler_observed(settings))
         installation = await stack.enter_async_context(deployed(settings, "serve scheduler"))
-        agent, _ = mail_agent(settings)
-        scheduler = await stack.enter_async_context(scheduling(installation, [agent], observing.hook))
+        agents = [mail_agent(settings)[0], *own_agents(settings)]
+        scheduler = await stack.enter_async_context(scheduling(installation, agents, observing.hook))
         await stack.enter_async_context(observing.serving(scheduler))
         if observing.address is not None:
             out.print(f"metrics  {observing.address}")

@@ -44,7 +44,12 @@ class AgentRun(msgspec.Struct, frozen=True):
 
 def own_agents(settings: Settings) -> list[AgentDefinition]:
     """The agents that the settings name. Raises NoSuchAgent, DefinitionError."""
-    return [define(load_agent(name)) for name in settings.agents]
+    return [on_grid(settings, load_agent(name)) for name in settings.agents]
+
+
+def on_grid(settings: Settings, agent: type[Agent]) -> AgentDefinition:
+    """An agent whose failed steps are tried again on the installation's grid. Raises DefinitionError."""
+    return define(agent).with_retry_grid(round(settings.retry_grid_s * 1000))
 
 
 def start_payload(
@@ -71,7 +76,7 @@ async def start_and_wait(
 
     A run that is there already goes on where it stands. Raises what `walking` raises.
     """
-    definition = define(agent)
+    definition = on_grid(installation.settings, agent)
     key = _key(installation, definition, run)
     async with (
         walking(installation, [definition], {}) as walker,
