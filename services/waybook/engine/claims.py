@@ -1,6 +1,6 @@
 """Who may run what: claims on open actions, and what a redelivered command does (DESIGN 4, "Claims")."""
 
-from waybook.engine.definition import Step
+from waybook.engine.definition import KILL_SWITCH_ON, Step
 from waybook.engine.dispatch import begin, dispatch_all, may_begin
 from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Released
 from waybook.engine.lifecycle import take_row
@@ -54,6 +54,8 @@ def carry_on(recorder: Recorder, delivered: Delivered) -> Outcome:
     """`continue`: gives actions whose command is gone a new attempt, and begins what is due and never began."""
     holder = Holder(delivered.command.id, delivered.claim)
     before = len(recorder.events)
+    if KILL_SWITCH_ON in recorder.definition.reads:
+        _stopped(recorder)
     for action in recorder.run.open_actions():
         if action.claim.sequence in recorder.world.gone:
             _next_attempt(recorder, action, holder)
@@ -62,6 +64,13 @@ def carry_on(recorder: Recorder, delivered: Delivered) -> Outcome:
             take_up(recorder, action, holder)
     dispatch_all(recorder, holder)
     return Accepted() if len(recorder.events) > before else Nothing("nothing_due")
+
+
+def _stopped(recorder: Recorder) -> None:
+    """The kill switch is on: the table says where a run goes that has not begun to send."""
+    policy = recorder.world.policy
+    if policy is not None and policy.kill_switch.on:
+        take_row(recorder, (KILL_SWITCH_ON,), policy.kill_switch)
 
 
 def _next_attempt(recorder: Recorder, action: Action, holder: Holder) -> None:

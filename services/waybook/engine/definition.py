@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 ParameterKind = Literal["required", "optional", "list", "optional_list", "fixed_list"]
 EventKind = Literal["plain", "start", "stop", "external", "decision", "request", "delegation"]
 
+KILL_SWITCH_ON = "KillSwitchOn"
+"""The cause of a row by which a run turns back that has not begun to send, when the kill switch was turned on."""
+
 FAILED = "failed"
 """The one state that every lifecycle shares: a step failed; nothing begins until a retry or a person moves the run."""
 
@@ -86,7 +89,7 @@ class Row(msgspec.Struct, frozen=True):
     """One row of a lifecycle table: in `state` (or `*`: any that is not terminal), on this event.
 
     `on` is an event type's name, `StopEvent` for any stop event, or one of the engine's causes `StepFailed`,
-    `RetryRequested`, `CancelRequested`. Without `next` only fields change. A row nothing drives yet has `on`
+    `RetryRequested`, `CancelRequested`, `KillSwitchOn`. Without `next` only fields change. A row nothing drives yet has `on`
     empty: it stands for a legal edge that a direct lifecycle call may take. `restart`: with the transition a new
     walk begins, in which every step runs again. `reads`: the system aggregates that its guard looks at in the world
     (`policy`, `grants`, `thread`); they are read from the leader before the decision, which costs a read each.

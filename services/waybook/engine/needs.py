@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from waybook.engine.definition import Definition
-from waybook.engine.inputs import Completed, Decide, Delivered, Failed, Input, Retry, Signal
+from waybook.engine.definition import KILL_SWITCH_ON, Definition
+from waybook.engine.inputs import Completed, Continue, Decide, Delivered, Failed, Input, Retry, Signal
 from waybook.engine.intents import Intend
 
 POLICY, GRANTS, THREAD = "policy", "grants", "thread"
@@ -27,6 +27,8 @@ def needs(definition: Definition, inputs: Sequence[Input]) -> frozenset[str]:
             body = one.body
             if isinstance(body, Decide):
                 found |= DECIDING.union(*reads.values())
+            elif reads and isinstance(body, Continue):
+                found |= reads.get(KILL_SWITCH_ON, NONE)
             elif reads and isinstance(body, Signal):
                 found |= reads.get(body.output.event, NONE)
             elif reads and isinstance(body, Retry):

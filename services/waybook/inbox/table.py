@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from waybook.engine.aggregates.policy import KillSwitch
 from waybook.engine.contract import Contract, NoContract
-from waybook.engine.definition import Row, Table
+from waybook.engine.definition import KILL_SWITCH_ON, Row, Table
 from waybook.engine.digest import canonical_digest
 from waybook.engine.inputs import World
 from waybook.engine.run import Run
@@ -99,6 +100,18 @@ def _auto_approved(run: Run, event: ev.AutoApproved) -> dict[str, Any]:
     return {**_decision(event), "approval_source": "auto"}
 
 
+def _may_send(run: Run, event: ev.AutoApproved, world: World) -> bool:
+    """A policy that was not read lets nothing go unattended."""
+    return world.policy is not None and not world.policy.kill_switch.on
+
+
+def _stopped(run: Run, event: ev.AutoApproved) -> dict[str, Any]:
+    routed = msgspec.structs.replace(
+        event.routed, decision="human_review", reason="the kill switch is on", gate="kill_switch"
+    )
+    return {"agent_decision": _plain(routed)}
+
+
 def _approved(run: Run, event: ev.DraftApproved) -> dict[str, Any]:
     return {"approval_source": "human", "approved_by": event.by}
 
@@ -155,6 +168,15 @@ def _sent(run: Run, event: ev.ReplySent) -> dict[str, Any]:
 
 def _recalled(run: Run, event: ev.SendCancelled) -> dict[str, Any]:
     return {"pending_auto_send": None, "approval_source": None, "cancel_reason": event.reason}
+
+
+def _not_begun(run: Run, event: KillSwitch, world: World) -> bool:
+    """Whether surely no send of this run is out or on its way."""
+    return all(operation.outcome in ("failed", "absent") for operation in run.operations.values())
+
+
+def _turned_back(run: Run, event: KillSwitch) -> dict[str, Any]:
+    return {"pending_auto_send": None, "approval_source": None, "cancel_reason": "kill_switch"}
 
 
 def _failed(run: Run, event: Any) -> dict[str, Any]:
@@ -224,7 +246,9 @@ ROWS = (
     Row("E12", "awaiting_clarification", "ClarificationAnswered", "drafting", fields=_answered),
     Row("draft", "drafting", "DraftProposed", fields=_drafted),
     Row("E14", "drafting", "ReviewRequested", "draft_ready", fields=_reviewed),
-    Row("E15", "drafting", "AutoApproved", "approved", fields=_auto_approved),
+    # Asked when the decision is committed: the kill switch may have been turned since the gates agreed.
+    Row("E15", "drafting", "AutoApproved", "approved", guard=_may_send, fields=_auto_approved, reads=("policy",)),
+    Row("E14_stopped", "drafting", "AutoApproved", "draft_ready", fields=_stopped),
     Row("E16", "draft_ready", "DraftApproved", "approved", fields=_approved),
     Row("E17", "draft_ready", "DraftRejected", "rejected", fields=_rejected),
     Row("E18", "draft_ready", "SenderBlocked", "archived", fields=_blocked),
@@ -233,6 +257,15 @@ ROWS = (
     Row("E20_edit", "approved", "DraftSaved", "draft_ready", fields=_saved_in_window),
     Row("E19", "approved", "ReplySent", "sent", fields=_sent),
     Row("E20", "approved", "SendCancelled", "draft_ready", fields=_recalled),
+    Row(
+        "E20_stopped",
+        "approved",
+        KILL_SWITCH_ON,
+        "draft_ready",
+        guard=_not_begun,
+        fields=_turned_back,
+        reads=("policy",),
+    ),
     Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed),
     Row("E21", "failed", "RetryRequested", "received", fields=_retried),
     Row("F", "*", "StepFailed", "failed", fields=_failed),

@@ -8,13 +8,16 @@ from tests.conformance.errors import Unsupported
 from tests.conformance.pipeline import people
 from tests.conformance.pipeline.arranging import store
 from tests.conformance.pipeline.messages import Message
+from tests.conformance.pipeline.product import TENANT
 from tests.conformance.pipeline.verbs import Action, verb
 from tests.conformance.pipeline.world import World
 
+from waybook.engine.aggregates.keys import policy_key
 from waybook.events.command import SignalPayload
 from waybook.events.typed import Event
 from waybook.inbox import events as ev
 from waybook.services.commanding import bulk
+from waybook.services.walker.people import KillSwitchPayload, PolicyPayload
 from waybook.services.walker.requests import DecidePayload
 
 COMMON = ("user", "message", "each", "concurrent", "command_id")
@@ -107,9 +110,28 @@ async def manual_retry(world: World, action: Action) -> None:
     await give(world, action, "retry", None)
 
 
+@verb("kill_switch", "user")
+async def kill_switch(world: World, action: Action) -> None:
+    await _owner(world, action, "kill-switch", KillSwitchPayload(on=True))
+
+
+@verb("change_policy", "user")
+async def change_policy(world: World, action: Action) -> None:
+    """Any value will do: the case wants another version."""
+    await _owner(world, action, "policy", PolicyPayload(values={"changed_at": world.clock.now()}))
+
+
+async def _owner(world: World, action: Action, verb_name: str, payload: Any) -> None:
+    """What holds for all runs: a person's command to `@policy`."""
+    actor = str(action.get("user", "admin"))
+    asked = await world.client.give(policy_key(TENANT), verb_name, payload, actor=actor, person=True)
+    await world.settle()
+    world.hear([people.outcome(asked, human=True)])
+
+
 for _name in (
-    "undo_bulk", "kill_switch", "take_over", "request_reply", "dismiss_update", "settle",
-    "compensate", "change_policy", "revoke_grant", "provider", "send_fires", "timer_fires", "archive_ended", "deploy",
+    "undo_bulk", "take_over", "request_reply", "dismiss_update", "settle",
+    "compensate", "revoke_grant", "provider", "send_fires", "timer_fires", "archive_ended", "deploy",
     "receive_burst", "receive_every",
 ):  # fmt: skip
 

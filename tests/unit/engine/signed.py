@@ -9,7 +9,7 @@ from waybook.engine.aggregates.grants import Grants
 from waybook.engine.aggregates.policy import Policy
 from waybook.engine.approvals import open_approvals
 from waybook.engine.contract import Contract, NoContract
-from waybook.engine.definition import Row, Table
+from waybook.engine.definition import KILL_SWITCH_ON, Row, Table
 from waybook.engine.inputs import Accepted, Completed, Decide, Nothing, Outcome, Refused, World
 
 FREE = World(policy=Policy(), grants=Grants())
@@ -62,6 +62,7 @@ DESK_TABLE = Table(
         Row("reject", "ready", "Rejected", "rejected"),
         Row("recall", "approved", "Recalled", "ready"),
         Row("edit", "approved", "Saved", "ready", fields=_text),
+        Row("stopped", "approved", KILL_SWITCH_ON, "ready", reads=("policy",)),
         Row("sent", "approved", "Sent", "sent"),
         Row("again", "failed", "RetryRequested", "drafting"),
         Row("fail", "*", "StepFailed", "failed"),

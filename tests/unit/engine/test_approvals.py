@@ -9,10 +9,23 @@ from tests.unit.engine.signed import DAY, DESK, FREE, REPORT, Signed, drafted, r
 
 from waybook.engine import approvals
 from waybook.engine.aggregates.grants import Grants
-from waybook.engine.aggregates.policy import Policy
+from waybook.engine.aggregates.policy import KillSwitch, Policy
 from waybook.engine.fold import seal
 from waybook.engine.hold import hold, why
-from waybook.engine.inputs import Accepted, Cancel, Decide, Decision, Move, Outcome, Retry, Signal, World
+from waybook.engine.inputs import (
+    Accepted,
+    Cancel,
+    Completed,
+    Continue,
+    Decide,
+    Decision,
+    Move,
+    Outcome,
+    Retry,
+    Signal,
+    World,
+)
+from waybook.engine.needs import needs
 from waybook.engine.recorder import Recorder
 from waybook.events import engine as e
 
@@ -278,3 +291,25 @@ def test_asking_for_the_same_again_keeps_what_waits() -> None:
     assert history.waiting() == ["2.0"]
     other = reported(REPORT, replace(REPORT, digest="d2"))
     assert [a.revoked for a in other.it.approvals.values()] == ["replaced", None] and len(other.timers()) == 1
+
+
+def test_the_kill_switch_turns_back_what_has_not_begun_to_send() -> None:
+    """The relay's `continue` makes the run look again; the approval is gone and has to be given anew."""
+    history = drafted()
+    history.say()
+    commits = len(history.stored)
+    assert word(history.give(Continue(), world=FREE)) == "nothing_due"
+    assert word(history.give(Continue())) == "nothing_due" and len(history.stored) == commits
+    on = replace(FREE, policy=Policy(kill_switch=KillSwitch(on=True, by="eve")))
+    assert needs(history.definition, [history.command(Continue())]) == {"policy"}
+    assert accepted(history.give(Continue(), world=on))
+    assert history.it.state == "ready" and len(history.waiting()) == 1
+    assert word(history.give(Continue(), world=on)) == "nothing_due"
+
+
+def test_only_what_needs_them_has_aggregates_read() -> None:
+    """The plain walk reads none: each costs a read from the leader."""
+    plain = reported()
+    assert needs(plain.definition, [plain.command(Continue()), Completed("2.0", ())]) == frozenset()
+    assert needs(plain.definition, [Completed("2.0", (), contracts=(REPORT,))]) == {"policy"}
+    assert needs(plain.definition, [plain.command(approve(), person=True)]) == {"policy", "grants"}
