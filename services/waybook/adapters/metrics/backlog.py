@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from waybook.adapters.metrics.cells import MOST_CELLS
+from waybook.adapters.metrics.cells import MOST_SERIES
 from waybook.adapters.metrics.source import gauge
 from waybook.adapters.nats.connection import Connection
 from waybook.engine.ports import PortError, PortMisconfigured
@@ -70,7 +70,7 @@ class Backlog:
 
     async def _consumers(self) -> list[_Consumer]:
         found: list[_Consumer] = []
-        while len(found) < MOST_CELLS:
+        while len(found) < MOST_SERIES:
             page = await self._connection.ask(f"CONSUMER.LIST.{self._commands}", {"offset": len(found)}, _Page)
             found += page.consumers
             if not page.consumers or len(found) >= page.total:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
-MOST_CELLS = 500
-"""Sets of label values that one metric keeps apart."""
+MOST_SERIES = 150
+"""Series of one metric under label values that were not known from the start."""
 
 OTHER = "other"
 """Label value of all that came after them."""
@@ -26,6 +26,7 @@ class Tally:
         self._text = text
         self._labels = labels
         self._counts: dict[Labels, float] = dict.fromkeys(_fitting(known, labels), 0)
+        self._most = len(self._counts) + MOST_SERIES
 
     def add(self, values: Labels = (), count: float = 1) -> None:
         """Counts `count` more for these label values."""
@@ -33,7 +34,7 @@ class Tally:
         if values in counts:
             counts[values] += count
         else:
-            values = _admitted(values, len(counts))
+            values = _admitted(values, len(counts) < self._most)
             counts[values] = counts.get(values, 0) + count
 
     def family(self) -> Metric:
@@ -51,10 +52,13 @@ class Tallies:
         self._counters = counters
         self._labels = labels
         self._rows: dict[Labels, list[float]] = {values: self._zeros() for values in known}
+        self._most = len(self._rows) + MOST_SERIES // len(counters)
 
     def row(self, values: Labels) -> list[float]:
         """The numbers under these label values, one a counter, to be added to."""
-        return self._rows.get(values) or self._rows.setdefault(_admitted(values, len(self._rows)), self._zeros())
+        return self._rows.get(values) or self._rows.setdefault(
+            _admitted(values, len(self._rows) < self._most), self._zeros()
+        )
 
     def _zeros(self) -> list[float]:
         return [0.0] * len(self._counters)
@@ -87,6 +91,7 @@ class Distribution:
         self._bounds = tuple(bounds)
         self._labels = labels
         self._cells = {values: _Cell(len(self._bounds) + 1) for values in _fitting(known, labels)}
+        self._most = len(self._cells) + MOST_SERIES // (len(self._bounds) + 3)
 
     def observe(self, value: float, values: Labels = ()) -> None:
         """Counts one `value` under these label values."""
@@ -95,7 +100,7 @@ class Distribution:
         cell.total += value
 
     def _cell(self, values: Labels) -> _Cell:
-        return self._cells.setdefault(_admitted(values, len(self._cells)), _Cell(len(self._bounds) + 1))
+        return self._cells.setdefault(_admitted(values, len(self._cells) < self._most), _Cell(len(self._bounds) + 1))
 
     def family(self) -> Metric:
         """The histogram as it stands."""
@@ -115,6 +120,6 @@ def _fitting(known: Iterable[Labels], labels: Labels) -> list[Labels]:
     return [values for values in known if len(values) == len(labels)]
 
 
-def _admitted(values: Labels, cells: int) -> Labels:
+def _admitted(values: Labels, room: bool) -> Labels:
     """A label that takes values without end would fill the memory here and in Prometheus."""
-    return values if cells < MOST_CELLS else (OTHER,) * len(values)
+    return values if room else (OTHER,) * len(values)
