@@ -96,6 +96,17 @@ def test_an_mbox_is_split_at_its_postmarks_only(tmp_path: Path) -> None:
     assert isinstance(third, Item) and (third.path, third.raw) == (f"{path}#3", MAIL)
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_an_mbox_is_split_whatever_ends_its_lines(tmp_path: Path, end: bytes) -> None:
+    """Also one whose lines end as they did on old Macs, and with a line longer than what is read at once."""
+    path = tmp_path / "box"
+    mail = b"From: a@b.example\nSubject: old\n\nHello.\n" + b"y" * 1_500_000 + b"\n"
+    one = b"From a@b.example Mon Mar  2 09:00:00 2026\n" + mail + b"\n"
+    path.write_bytes((one + one).replace(b"\n", end))
+    raws = [item.raw for item in read_sources([path]) if isinstance(item, Item)]
+    assert raws == [mail.replace(b"\n", end)] * 2
+
+
 def test_a_maildir_leaves_out_what_is_still_being_delivered(tmp_path: Path) -> None:
     """Its folders below are read as well."""
     for name in ("cur", "new", "tmp", ".Sent/cur", ".Sent/new"):
