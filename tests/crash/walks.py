@@ -264,7 +264,9 @@ async def walking(wiring: Wiring, url: str, tenant: str, folder: Path) -> AsyncI
             await asyncio.to_thread(worker.kill)
 
 
-async def side_by_side(server: NatsUnderTest, folder: Path, cases: Mapping[str, Case[T]]) -> dict[str, T | Exception]:
+async def side_by_side(
+    server: NatsUnderTest, folder: Path, cases: Mapping[str, Case[T]], at_once: int = SIDE_BY_SIDE
+) -> dict[str, T | Exception]:
     """Runs cases at the same time on one server, each on a walk of its own; most of their time is waiting.
 
     A case that fails has its exception as its result, for the test that is named after it.
@@ -272,7 +274,7 @@ async def side_by_side(server: NatsUnderTest, folder: Path, cases: Mapping[str, 
     await asyncio.to_thread(forking.ready)
     await server.start()
     await clear_streams(server.url)
-    turn = asyncio.Semaphore(SIDE_BY_SIDE)
+    turn = asyncio.Semaphore(at_once)
     async with installation(server.url) as wiring:
 
         async def one(tenant: str, case: Case[T]) -> T | Exception:

@@ -11,24 +11,28 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from tests.crash.asking import Asking
 from tests.crash.five_steps import Deadly, FiveSteps, Journal, SixSteps
+from tests.crash.sending import Outside, Sending, adapters
 
 from waybook.agents.definition import AgentDefinition, define
+from waybook.agents.effects import EffectAdapter
 from waybook.engine.ports import ConsumerSpec
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.wiring import walker_ports, wired
 from waybook.services.walker.walker import Walker, WalkerOptions
-from waybook.testing.faults import Action, Boundary, Faults, faulty_ports, kill, pause
+from waybook.testing.faults import Action, Boundary, Faults, FaultyEffect, faulty_ports, kill, pause
 
 Deed: TypeAlias = Literal["kill", "pause"]
 DEEDS: Mapping[Deed, Action] = {"kill": kill, "pause": pause}
 
 INBOX, INBOX_PROVIDES = mail_agent(Settings())
-Version: TypeAlias = Literal["five", "six", "inbox", "asking"]
+Version: TypeAlias = Literal["five", "six", "inbox", "asking", "sending"]
 AGENTS: Mapping[Version, AgentDefinition] = {
     "five": define(FiveSteps), "six": define(SixSteps), "inbox": INBOX, "asking": define(Asking),
+    "sending": define(Sending),
 }  # fmt: skip
-"""An agent whose steps do nothing, another version of it, the built-in one, and one that waits for a person."""
+"""An agent whose steps do nothing, another version of it, the built-in one, one that waits for a person,
+and one that sends something."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -54,6 +58,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     exclusive: bool = False
     version: Version = "five"
     deadly: Deadly | None = None
+    outside: Outside | None = None
 
 
 def consumers(tenant: str) -> tuple[ConsumerSpec, ConsumerSpec]:
@@ -87,7 +92,7 @@ async def _work(settings: WorkerSettings) -> int:
     own = lane(settings.tenant, settings.version)
     options = WalkerOptions(
         strict=True, pull_s=0.25, slots=settings.slots, new_consumer=new.name, ctl_consumer=ctl.name,
-        lane_consumers=(own.name,),
+        lane_consumers=(own.name,), clock_margin_ms=100,
     )  # fmt: skip
     async with wired(settings.url, name="crash-worker", ack_wait_s=settings.ack_wait_s) as wiring:
         async with walker_ports(
@@ -95,7 +100,8 @@ async def _work(settings: WorkerSettings) -> int:
             on_lost=lambda: walker.claims_lost(),
         ) as ports:  # fmt: skip
             provides: dict[type, Any] = {**INBOX_PROVIDES, Journal: journal}
-            walker = Walker([agent], faulty_ports(ports, faults), provides=provides, options=options)
+            effects = _effects(settings.outside, faults) if settings.outside is not None else {}
+            walker = Walker([agent], faulty_ports(ports, faults), provides=provides, effects=effects, options=options)
             stopping = asyncio.Event()
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
             running = asyncio.create_task(walker.run())
@@ -105,6 +111,10 @@ async def _work(settings: WorkerSettings) -> int:
             await walker.stop()
             await running
     return 0
+
+
+def _effects(outside: Outside, faults: Faults) -> Mapping[str, EffectAdapter]:
+    return {name: FaultyEffect(name, adapter, faults) for name, adapter in adapters(outside).items()}
 
 
 def _with_action(record: logging.LogRecord) -> bool:

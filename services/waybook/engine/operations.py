@@ -12,8 +12,7 @@ The rules, all of them here:
   from then on only a person moves the operation.
 """
 
-import hashlib
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -33,18 +32,6 @@ CLOCK_MARGIN_MS = 5_000
 """How far the clocks of two workers may be apart."""
 
 UNDO = "undo:"
-
-_encode = msgspec.json.Encoder(order="deterministic").encode
-
-
-def canonical(params: Any) -> bytes:
-    """The canonical JSON of parameters. Raises TypeError for what JSON cannot hold."""
-    return _encode(msgspec.to_builtins(params, str_keys=True))
-
-
-def digest_of(name: str, params: bytes) -> str:
-    """The digest of an operation's canonical parameters."""
-    return hashlib.sha256(name.encode() + b"\0" + params).hexdigest()
 
 
 def operation_key(run: Run, action: Action, intend: Intend) -> str:

@@ -10,9 +10,20 @@ import pytest
 from tests.unit.walker.office import Done, Go, Half, Office, Process, until
 from tests.unit.walker.outside import Outside
 
-from waybook.agents import Agent, DefinitionError, Effects, OperationFailed, RetryPolicy, StepContext, step
+from waybook.agents import (
+    Agent,
+    Approvals,
+    DecisionEvent,
+    DefinitionError,
+    Effects,
+    OperationFailed,
+    RetryPolicy,
+    StepContext,
+    step,
+)
 from waybook.agents.definition import define
 from waybook.agents.effects import EffectRefused
+from waybook.engine.aggregates.keys import policy_key
 from waybook.engine.hold import hold, why
 from waybook.engine.run import Operation
 from waybook.events.engine import OperationDisputed, OperationIntended, OperationSettled, StepFailed
@@ -385,3 +396,64 @@ def test_a_step_that_is_no_coroutine_cannot_ask_for_effects() -> None:
 
     with pytest.raises(DefinitionError, match="async def"):
         define(Plain)
+
+
+class Approved(DecisionEvent, frozen=True, kw_only=True):
+    """A person decided."""
+
+    approval: str
+    decision: str
+
+
+class Asker(Agent):
+    """It has a mail approved and sends it, or another one."""
+
+    name = "gated"
+
+    @step
+    async def ask(self, go: Go, approvals: Approvals) -> Half:
+        approvals.request("mail", resource="mailto:a", params={"text": "approved"}, answer=Approved)
+        return Half()
+
+    @step(retry=RetryPolicy(max_failures=5))
+    async def send(self, approved: Approved, half: Half, effects: Effects, context: StepContext) -> Done:
+        text = "changed" if context.attempt == 1 else "approved"
+        try:
+            await effects.run("mail", {"text": text}, key="reply", approval=approved.approval)
+        except EffectRefused as error:
+            SEEN.append(error.reason)
+            raise OSError("wrote it anew") from error
+        return Done()
+
+
+async def test_only_what_was_approved_is_made_and_the_use_stands_with_the_intent(office: Office) -> None:
+    """Other parameters are refused; a failed call goes out again under the same approval."""
+    outside = Outside("failed", "done")
+    await office.process("a", Asker, effects={"mail": outside})
+    await office.start()
+    await until(lambda: "ApprovalRequested" in office.types())
+    await office.give("approve", {}, id="yes")
+    for attempt in (1, 2):
+        await until(partial(failed_so_often, office, attempt))
+        await office.give("retry", id=f"again-{attempt}")
+    await until(lambda: ended(office))
+    assert SEEN == ["changed"]
+    assert [c.params["text"] for c in outside.calls] == ["approved", "approved"]
+    types = office.types()
+    assert types[types.index("ApprovalUsed") + 1] == "OperationIntended" and types.count("ApprovalUsed") == 1
+
+
+async def test_the_kill_switch_stops_every_side_effect_that_has_not_begun(office: Office) -> None:
+    async def body(effects: Effects, context: StepContext) -> None:
+        with pytest.raises(EffectRefused) as refused:
+            await effects.run("mail", {})
+        SEEN.append(refused.value.reason)
+
+    outside = Outside()
+    await begin(office, outside, body)
+    await office.give("kill-switch", {"on": True, "reason": "stop"}, id="off", key=policy_key("t"))
+    await until(lambda: "_INBOX.off" in office.replies.answers)
+    assert office.answer("off").ok, office.answer("off")
+    await office.start()
+    await until(lambda: ended(office))
+    assert SEEN == ["kill_switch"] and outside.calls == []

@@ -14,6 +14,7 @@ from waybook.events.errors import InvalidInput
 SETTLE_MS = 60_000
 """A service may go on working off a request so long after its caller went away."""
 
+FIND_S = 20.0
 LONGEST_BODY = 4_000
 FOR_NOW = frozenset({408, 425, 429, 503})
 """Answers of a service that did not begin: the same request may be sent again later."""
@@ -73,9 +74,7 @@ class HttpCall:
         if self._find_path is None:
             return Unsure("the service cannot be asked for a key", again=False)
         try:
-            answer = await self._client.get(
-                self._find_path.format(key=call.idempotency_key), timeout=self.call_ms / 1000
-            )
+            answer = await self._client.get(self._find_path.format(key=call.idempotency_key), timeout=FIND_S)
         except httpx2.RequestError as error:
             return Unsure(_text(error))
         if answer.status_code == httpx2.codes.OK:

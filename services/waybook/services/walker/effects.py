@@ -35,14 +35,13 @@ from waybook.agents.effects import (
     UnknownEffect,
     Unsure,
 )
+from waybook.engine.digest import canonical, canonical_digest
 from waybook.engine.inputs import Accepted, Nothing, Outcome, Refused
 from waybook.engine.intents import Effect, Intend, Park, Settle, SettledBy
 from waybook.engine.operations import (
     CLOCK_MARGIN_MS,
     UNDO,
     Wait,
-    canonical,
-    digest_of,
     is_open,
     operation_key,
     verdict,
@@ -62,6 +61,9 @@ PATIENCE_MS = 5_000
 LARGEST_PARAMS = 64 * 1024
 LARGEST_EVIDENCE = 8 * 1024
 """Bytes of JSON that stand in an event; larger parameters go to the object bucket, larger evidence is cut down."""
+
+FIND_S = 30.0
+"""How long the other side may take to say what came of a call."""
 
 MOST_KEY = 200
 _NAME = re.compile(r"[a-z0-9_.-]{1,64}")
@@ -285,7 +287,7 @@ class EffectsDesk:
     async def _finding(self, run: Run, operation: Operation, adapter: EffectAdapter) -> Done | NotThere | Unsure:
         try:
             call = await self._call_of(run, operation)
-            async with asyncio.timeout(adapter.call_ms / 1000):
+            async with asyncio.timeout(FIND_S):
                 return await adapter.find(call)
         except Exception as error:  # noqa: BLE001 - whatever it raises, the other side did not answer
             log.warning(
@@ -384,7 +386,7 @@ class BodyEffects:
             Intend(
                 action=self._action.id,
                 name=name,
-                digest=digest_of(name, given),
+                digest=canonical_digest(given),
                 params=await self._desk.params(self._run.key, given),
                 ordinal=ordinal,
                 key=key,
