@@ -78,8 +78,15 @@ def _retrieved(run: Run, event: ev.ContextRetrieved) -> dict[str, Any]:
     }
 
 
+def _is_peoples_text(run: Run) -> bool:
+    """Whether the working draft is what a person wrote or approved: no later draft takes its place."""
+    return bool(run.fields.get("is_draft_edited")) or run.fields.get("approval_source") == "human"
+
+
 def _drafted(run: Run, event: ev.DraftProposed) -> dict[str, Any]:
     draft = event.draft
+    if _is_peoples_text(run):
+        return {"draft_proposal": {"text": draft.text, "subject": draft.subject, "quality": _plain(draft.quality)}}
     return {
         "draft_response": draft.text,
         "draft_subject": draft.subject,
@@ -103,6 +110,17 @@ def _auto_approved(run: Run, event: ev.AutoApproved) -> dict[str, Any]:
 def _may_send(run: Run, event: ev.AutoApproved, world: World) -> bool:
     """A policy that was not read lets nothing go unattended."""
     return world.policy is not None and not world.policy.kill_switch.on
+
+
+def _outranked(run: Run, event: ev.AutoApproved, world: World) -> bool:
+    return _is_peoples_text(run)
+
+
+def _for_person(run: Run, event: ev.AutoApproved) -> dict[str, Any]:
+    routed = msgspec.structs.replace(
+        event.routed, decision="human_review", reason="a person's text stands beside a new proposal", gate="human_text"
+    )
+    return {"agent_decision": _plain(routed)}
 
 
 def _stopped(run: Run, event: ev.AutoApproved) -> dict[str, Any]:
@@ -246,6 +264,8 @@ ROWS = (
     Row("E12", "awaiting_clarification", "ClarificationAnswered", "drafting", fields=_answered),
     Row("draft", "drafting", "DraftProposed", fields=_drafted),
     Row("E14", "drafting", "ReviewRequested", "draft_ready", fields=_reviewed),
+    # A person's text outranks a re-run: it stays, the new one is a proposal beside it, and nothing approves itself.
+    Row("E14_outranked", "drafting", "AutoApproved", "draft_ready", guard=_outranked, fields=_for_person),
     # Asked when the decision is committed: the kill switch may have been turned since the gates agreed.
     Row("E15", "drafting", "AutoApproved", "approved", guard=_may_send, fields=_auto_approved, reads=("policy",)),
     Row("E14_stopped", "drafting", "AutoApproved", "draft_ready", fields=_stopped),

@@ -11,6 +11,8 @@ from waybook.engine.hooks import TimerHandedOver, TimerRearmed
 from waybook.engine.ports import TimerRef
 from waybook.events.engine import TimerFired
 from waybook.events.subjects import RunKey
+from waybook.services.scheduler.doing import Doer
+from waybook.services.scheduler.effects import StopSends
 from waybook.services.scheduler.hints import NoHints, Still
 
 HOUR_MS = 3_600_000
@@ -110,15 +112,24 @@ async def test_a_thousand_retries_that_are_due_together_begin_at_the_allowed_rat
 class Hinted(NoHints):
     """What a read model would say."""
 
-    def __init__(self, timers: list[TimerRef] | None = None, still: list[Still] | None = None) -> None:
+    def __init__(
+        self,
+        timers: list[TimerRef] | None = None,
+        still: list[Still] | None = None,
+        unsent: list[RunKey] | None = None,
+    ) -> None:
         self.timers = timers or []
         self.still = still or []
+        self._unsent = unsent or []
 
     async def pending_timers(self) -> list[TimerRef]:
         return self.timers
 
     async def standing_still(self, since_ms: int) -> list[Still]:
         return self.still
+
+    async def unsent(self, tenant: str) -> list[RunKey]:
+        return self._unsent
 
 
 async def test_a_timer_that_was_purged_is_armed_again_and_one_that_nobody_waits_for_is_not() -> None:
@@ -190,3 +201,11 @@ async def test_a_run_that_stands_still_is_asked_to_go_on_once() -> None:
     hints.still = [Still(KEY, run.sequence + 9)]
     await plant.until(lambda: len(plant.commands.waiting) == 2)
     await plant.close()
+
+
+async def test_the_kill_switch_makes_every_run_with_an_unsent_reply_look_again_once(plant: Plant) -> None:
+    """Doing it twice gives the same commands."""
+    doer = Doer(plant.timers, plant.commands, plant.clock, Hinted(unsent=[KEY]))
+    for _ in range(2):
+        await doer.do([StopSends("main", "main.@policy._/7.0")])
+    assert list(plant.commands.waiting.values()) == ["cmd.ctl.any.relay.main.flaky.r1.continue"]
