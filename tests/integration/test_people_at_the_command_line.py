@@ -2,7 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+import re
+import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from tests.integration.shell import WITHIN_S, Quick, Shell
 
 from waybook.adapters.embedded.data_directory import DataDirectory
 from waybook.testing.servers import directory_for_tests
+
+GUIDE = Path(__file__).parents[2] / "docs" / "approvals.md"
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +40,7 @@ def drafted(shell: Shell, tmp_path: Path, request: pytest.FixtureRequest) -> str
         "Hello, could you please tell me where my order is?\n"
     )
     run = str(shell.json("ingest", str(mail))["taken"][0]["run"])
-    end = 100
-    while not (rows := [r for r in shell.json("approvals") if r["run"] == run]):
-        end -= 1
-        assert end, shell.json("messages")
-    assert rows[0]["status"] == "pending" and rows[0]["action"] == "send"
+    until(lambda: any(r["run"] == run for r in shell.json("approvals")))
     return run
 
 
@@ -49,6 +49,11 @@ def refused(shell: Shell, *arguments: str) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(shell.run(*arguments, "--json", code=1))
     assert answer["ok"] is False
     return answer
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Returns as soon as `holds`; fails when it does not within many looks."""
+    assert any(holds() for _ in range(100))
 
 
 def state(shell: Shell, run: str) -> str:
@@ -194,3 +199,16 @@ def test_policy_kill_switch_and_grants_hold_for_all_runs(shell: Shell, drafted: 
     assert shell.json("grants")["people"] == {"ann": ["*"]}
     assert shell.json("approve", drafted, "--as", "ann")["ok"]
     assert shell.json("projections", "verify")["differing"] == 0
+
+
+def test_the_commands_of_the_guide_work_as_shown(shell: Shell, drafted: str) -> None:
+    """Every command line in docs/approvals.md, in order, as somebody would type it."""
+    blocks = re.findall(r"```console\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert len(lines) > 8 and all(line.startswith("$ waybook ") for line in lines)
+    for line in lines:
+        shell.run(*(word.replace("RUN", drafted) for word in shlex.split(line)[2:]))
+        if "kill-switch on" in line:  # what was approved and not sent is a person's again
+            until(lambda: state(shell, drafted) == "draft_ready")
+    rows = [r for r in shell.json("approvals", "--status", "all") if r["run"] == drafted]
+    assert [r["status"] for r in rows] == ["revoked", "pending"]

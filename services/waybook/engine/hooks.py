@@ -45,6 +45,17 @@ class StepEnded(msgspec.Struct, frozen=True, gc=False):
     duration_ms: int | None = None
 
 
+ApprovalStep = Literal["requested", "approved", "rejected", "used", "expired", "revoked"]
+"""What became of an approval."""
+
+
+class ApprovalMoved(msgspec.Struct, frozen=True, gc=False):
+    """An approval was asked for, decided, used, or stands no more."""
+
+    agent: str
+    step: ApprovalStep
+
+
 class GroupSent(msgspec.Struct, frozen=True, gc=False):
     """So many commits went to the server in one publish: 1 singly, more as one atomic batch."""
 
@@ -122,6 +133,7 @@ Details = (
     CommitStored
     | ConflictMet
     | StepEnded
+    | ApprovalMoved
     | GroupSent
     | CommandsTaken
     | CommandRefused

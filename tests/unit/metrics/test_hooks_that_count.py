@@ -14,6 +14,7 @@ from waybook.adapters.metrics.scheduler import SchedulerGauges, SchedulerMetrics
 from waybook.adapters.metrics.source import Source
 from waybook.adapters.metrics.walker import WalkerGauges, WalkerMetrics
 from waybook.engine.hooks import (
+    ApprovalMoved,
     BatchProjected,
     ClaimsLost,
     CommandBuried,
@@ -68,6 +69,7 @@ TOLD: list[tuple[Details, dict[str, float]]] = [
             'waybook_redeliveries_total{consumer="new_any"}': 2,
         },
     ),
+    (ApprovalMoved("inbox", "expired"), {'waybook_approvals_total{agent="inbox",step="expired"}': 1}),
     (CommandRefused("stale"), {'waybook_commands_refused_total{reason="stale"}': 1}),
     (CommandBuried("convicted"), {'waybook_dead_letters_total{reason="convicted"}': 1}),
     (CommandMoved(), {"waybook_commands_moved_total": 1}),

@@ -8,6 +8,8 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from waybook.adapters.metrics.cells import Distribution, Tallies, Tally
 from waybook.adapters.metrics.source import gauge
 from waybook.engine.hooks import (
+    ApprovalMoved,
+    ApprovalStep,
     BurialReason,
     ClaimsLost,
     CommandBuried,
@@ -33,7 +35,19 @@ COMMITS = {
     "waybook_events": "Events in the commits stored.",
     "waybook_commit_bytes": "Payload of the commits stored.",
 }
-REFUSALS = ("expired", "illegal_edge", "invalid_input", "message_not_found", "stale", "terminal", "unknown_agent")
+REFUSALS = (
+    "already_decided",
+    "changed",
+    "expired",
+    "illegal_edge",
+    "invalid_input",
+    "message_not_found",
+    "not_permitted",
+    "revoked",
+    "stale",
+    "terminal",
+    "unknown_agent",
+)
 """Reasons that are told from the start; there may be others."""
 
 
@@ -60,6 +74,10 @@ class WalkerMetrics:
             "waybook_step_duration_seconds", "How long attempts took that returned or raised.", STEP_S,
             ("agent", "step", "outcome"), [end for end in ends if end[2] == "completed"],
         )  # fmt: skip
+        self._approvals = Tally(
+            "waybook_approvals", "What became of approvals.", ("agent", "step"),
+            [(a, s) for (a,) in agents for s in get_args(ApprovalStep)],
+        )  # fmt: skip
         self._taken = Tally("waybook_deliveries", "Deliveries of commands taken.", ("consumer",), named)
         self._again = Tally(
             "waybook_redeliveries", "Deliveries of commands that were delivered before.", ("consumer",), named
@@ -73,13 +91,14 @@ class WalkerMetrics:
         self._moved = Tally("waybook_commands_moved", "Commands moved to the lane of a definition not carried here.")
         self._lost = Tally("waybook_claims_lost", "Times when all leases were lost to a pause.")
         self._counted = (
-            self._append, self._group, self._conflicts, self._steps, self._durations, self._taken, self._again,
+            self._append, self._group, self._conflicts, self._steps, self._durations, self._approvals, self._taken, self._again,
             self._refused, self._buried, self._moved, self._lost,
         )  # fmt: skip
         self._handlers: dict[type, Callable[[Any], None]] = {
             CommitStored: self._commit_stored,
             ConflictMet: lambda told: self._conflicts.add((told.agent,)),
             StepEnded: self._step_ended,
+            ApprovalMoved: lambda told: self._approvals.add((told.agent, told.step)),
             GroupSent: lambda told: self._group.observe(told.size),
             CommandsTaken: self._commands_taken,
             CommandRefused: lambda told: self._refused.add((told.reason,)),
