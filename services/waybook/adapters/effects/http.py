@@ -1,6 +1,5 @@
 """Calling an HTTP service once: an Idempotency-Key on every request, and what an answer says about the effect."""
 
-import email.utils
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +8,7 @@ import httpx2
 import msgspec
 
 from waybook.agents.effects import CALL_MS, Deadline, Done, EffectCall, NotDone, NotThere, Unsure
+from waybook.agents.retry_after import retry_after_s
 from waybook.events.errors import InvalidInput
 
 SETTLE_MS = 60_000
@@ -127,7 +127,8 @@ def _meaning(answer: httpx2.Response, call: EffectCall) -> Done | NotDone | Unsu
         return Done(evidence)
     said = f"the service answered {status}"
     if status in FOR_NOW:
-        return NotDone(said, evidence, retry_after_ms=_retry_after_ms(answer.headers.get("Retry-After")))
+        seconds = retry_after_s(answer.headers.get("Retry-After"), time.time_ns() // 1_000_000)
+        return NotDone(said, evidence, retry_after_ms=round(seconds * 1000) if seconds is not None else None)
     if status < 500:
         return NotDone(said, evidence, retryable=False)
     return Unsure(said, evidence)
@@ -151,18 +152,6 @@ def _evidence(answer: httpx2.Response, call: EffectCall) -> dict[str, Any]:
     except msgspec.DecodeError:
         evidence["body"] = answer.text
     return evidence
-
-
-def _retry_after_ms(value: str | None) -> int | None:
-    """Seconds, or a date."""
-    if value is None:
-        return None
-    if value.strip().isdecimal():
-        return int(value) * 1000
-    try:
-        return max(0, round((email.utils.parsedate_to_datetime(value).timestamp() - time.time()) * 1000))
-    except ValueError:
-        return None
 
 
 def _text(error: Exception) -> str:
