@@ -158,8 +158,8 @@ def _list_feeds_stop(body: StepBody) -> Iterator[Finding]:
 
 
 def _double_dip(body: StepBody) -> Iterator[Finding]:
-    for parameter, name, _ in _inputs(body):
-        if name in body.signature.outputs:
+    for parameter, name, cls in _inputs(body):
+        if name in body.signature.outputs and not issubclass(cls, StopEvent):
             text = (
                 f"`{body.name}` returns `{name}`, the type that it takes as `{parameter}`, so it triggers itself; use one "
                 "type for each state"

@@ -6,7 +6,7 @@ from waybook.agents.delegation import AgentFailure, AgentRequest, AgentResponse
 from waybook.agents.findings import Finding
 from waybook.agents.reading import Sheet, StepBody
 from waybook.engine.definition import Parameter
-from waybook.events.typed import ExceptionEvent, ExternalEvent, StartEvent, StopEvent
+from waybook.events.typed import DisplayEvent, ExceptionEvent, ExternalEvent, StartEvent, StopEvent
 
 
 def flow_findings(sheet: Sheet) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def _entries(sheet: Sheet) -> set[str]:
 
 def _needed(sheet: Sheet, body: StepBody) -> list[Parameter]:
     """Parameters without which a step cannot run; those that can never be filled have findings of their own."""
-    never = {c.__name__ for c in sheet.classes if issubclass(c, StopEvent | ExceptionEvent)}
+    never = {c.__name__ for c in sheet.classes if issubclass(c, StopEvent | ExceptionEvent | DisplayEvent)}
     return [p for p in body.signature.parameters if not p.is_optional and not never & set(p.types)]
 
 
@@ -60,7 +60,8 @@ def _unreachable(sheet: Sheet, bodies: list[StepBody], reached: set[str]) -> Ite
             if len(left) > 1
             else f"{names} only feeds itself"
         )
-        text = f"{only}. Let a step that is reached return {'|'.join(lacking.types)}."
+        types = "|".join(lacking.types)
+        text = f"`{body.name}` takes `{lacking.name}: {types}`, but {only}. Let a step that is reached return {types}."
         yield body.place.finding("STEP_UNREACHABLE", text, lacking.name)
 
 

@@ -42,6 +42,7 @@ from waybook.engine.lifecycle import close, edge, matching_row, move, names_of, 
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.retry import fail, retry
 from waybook.engine.run import NO_PERSON, Action, Run, execution_key
+from waybook.engine.stall import knows_request
 from waybook.engine.walks import restart
 from waybook.events import engine as e
 from waybook.events.commit import Commit
@@ -310,6 +311,8 @@ def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome
         return Refused(
             "already_decided", f"request {signal.request} was answered by {recorder.run.answered[signal.request]}"
         )
+    if signal.request is not None and not knows_request(recorder.run, signal.request):
+        return Refused("unknown_request", f"there is no request {signal.request} in this run")
     if delivered.person and not _changes(recorder, signal.output):
         return Refused("illegal_edge", f"{event} changes nothing while the run is {recorder.run.state}")
     holder = Holder(delivered.command.id, delivered.claim)

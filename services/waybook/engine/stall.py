@@ -32,6 +32,11 @@ def open_requests(definition: Definition, run: Run) -> tuple[OpenRequest, ...]:
     )
 
 
+def knows_request(run: Run, request: str) -> bool:
+    """Whether an event of that name is in the run's log, so that somebody may answer it."""
+    return any(published.name == request for published in run.log)
+
+
 def false_preconditions(definition: Definition, run: Run) -> dict[str, str]:
     """By step: the precondition that keeps it from running, and the last event about which it said no.
 

@@ -67,10 +67,11 @@ class Bodies:
                 self._look_for_overlap(context.key)
                 if body.name in self.together:
                     await self._until(running, lambda: self.overlapped)
-                returned = body.function(agent, **arguments)
-                result = await returned if asyncio.iscoroutine(returned) else returned
-                await self._until(running, lambda: body.name not in self.held)
-                return result
+                try:
+                    returned = body.function(agent, **arguments)
+                    return await returned if asyncio.iscoroutine(returned) else returned
+                finally:
+                    await self._until(running, lambda: body.name not in self.held)
             finally:
                 _attempt.reset(token)
                 self.running.remove(running)

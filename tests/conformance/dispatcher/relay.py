@@ -60,5 +60,7 @@ class Relay:
                 await self._give(answer, f"{answer.id}-{number}")
 
     async def _give(self, give: Give, command: str) -> None:
-        payload = msgspec.to_builtins(give.payload) if not isinstance(give.payload, msgspec.Raw) else give.payload
+        payload = msgspec.json.decode(msgspec.json.encode(give.payload))
+        if give.verb == "start":  # other agents run with the configuration that is stored for them
+            payload["configuration"] = payload.get("configuration") or self._world.config_of(give.key.agent)
         await self._world.give(give.key, give.verb, payload, issuer="relay", command=command)

@@ -105,6 +105,10 @@ class World:
     def key_of(self, run: str) -> RunKey:
         return RunKey(TENANT, self.definitions[MAIN].engine.agent, run)
 
+    def config_of(self, agent: str) -> dict[str, Any]:
+        """The configuration that is stored for another agent of the case."""
+        return next((flow.config for name, flow in self.flows.items() if name.lower() == agent), {})
+
     # --- workers
 
     def staff(self) -> None:

@@ -138,8 +138,9 @@ def test_only_external_events_come_from_outside() -> None:
 
 def test_a_request_is_answered_once() -> None:
     history = pipeline("drafting")
-    assert accepted(history.give(Signal(output("Marked"), request="q1")))
-    assert refused(history.give(Signal(output("Marked"), request="q1"))) == "already_decided"
+    assert accepted(history.give(Signal(output("Marked"), request="1.1")))
+    assert refused(history.give(Signal(output("Marked"), request="1.1"))) == "already_decided"
+    assert refused(history.give(Signal(output("Marked"), request="9.9"))) == "unknown_request"
 
 
 def test_a_state_does_not_lead_to_itself_but_failed_does() -> None:

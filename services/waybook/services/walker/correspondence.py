@@ -63,6 +63,9 @@ class Correspondence:
         version = run.version if run is not None else None
         answer = Answer(ok=True, command=command.id, run=key.run, version=version)
         if isinstance(outcome, Nothing):
+            if outcome.reason == "applied":
+                record = {"kind": "diagnostic", "run": str(key), "code": "already_applied", "command": command.id}
+                await self._notes.trace(key.tenant, "diagnostic", msgspec.json.encode(record))
             answer = msgspec.structs.replace(answer, already=True, reason=outcome.reason)
         else:
             assert isinstance(outcome, Accepted)
