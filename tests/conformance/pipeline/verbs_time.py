@@ -12,7 +12,7 @@ from waybook.engine.retry import next_due
 async def advance(world: World, action: Action) -> None:
     """Moves the clock; what falls due happens, and leases run out."""
     await world.pass_time(round(float(action["seconds"]) * 1000))
-    await world.settle()
+    await _fall_due(world)
 
 
 @verb("advance_to", "seconds")
@@ -22,6 +22,14 @@ async def advance_to(world: World, action: Action) -> None:
     if ms < 0:
         raise Unsupported(f"`advance_to`: the clock already stands beyond {action['seconds']} s")
     await world.pass_time(ms)
+    await _fall_due(world)
+
+
+async def _fall_due(world: World) -> None:
+    """Timers whose time has come fire; retries do so by `tick` only."""
+    await world.settle()
+    for timer_class in ("send", "deadline", "wait"):
+        await world.scheduling.fire(timer_class)
     await world.settle()
 
 
