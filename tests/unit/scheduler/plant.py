@@ -97,8 +97,8 @@ class Plant:
         self.told: list[Details] = []
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def walk(self, *agents: type[Agent], **options: Any) -> Walker:
-        """A walker at work, of the flaky agent unless others are named."""
+    async def walk(self, *agents: type[Agent], clock: Clock | None = None, **options: Any) -> Walker:
+        """A walker at work, of the flaky agent unless others are named; `clock` may be wrong."""
         await self.commands.ensure_consumers((CTL_ANY, NEW_ANY))
         ports = WalkerPorts(
             state=self.state,
@@ -107,7 +107,7 @@ class Plant:
             notes=MemoryNotes(self.clock),
             objects=MemoryObjects(),
             heartbeat=MemoryHeartbeat(self.commands, self.clock, lambda: None),
-            clock=self.clock,
+            clock=clock or self.clock,
         )
         chosen = WalkerOptions(pull_s=0.02, strict=True, **options)
         walker = Walker(

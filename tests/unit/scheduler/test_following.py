@@ -17,7 +17,7 @@ from waybook.events.commit import Commit
 from waybook.events.headers import PARENT
 from waybook.events.subjects import RunKey
 from waybook.services.scheduler.effects import ArmTimer, CancelTimer, Effect, Give, StopSends, handed_over
-from waybook.services.scheduler.following import follow, matters, without_useless
+from waybook.services.scheduler.following import by_server_clock, follow, matters, without_useless
 
 
 def with_names(made: Commit) -> Commit:
@@ -137,3 +137,24 @@ def test_a_fire_is_handed_over_under_the_timer_s_name() -> None:
     assert handed_over(TimerRef(KEY, "7.1", "retry", 5)) == Give(
         "main.inbox.r1/7.1/timer", KEY, "timer", {"timer": "7.1"}
     )
+
+
+@pytest.mark.parametrize(
+    ("timer_class", "skew_ms", "shift_ms"),
+    [
+        ("retry", 3_600_000, 3_600_000),
+        ("wait", -3_600_000, -3_600_000),
+        ("retry", 1_500, 0),
+        ("deadline", 3_600_000, 0),
+        ("send", -3_600_000, 0),
+    ],
+)
+def test_a_wait_is_as_long_as_it_was_meant_where_clocks_differ(
+    timer_class: e.TimerClass, skew_ms: int, shift_ms: int
+) -> None:
+    """A point in time stays what it is; a length of time counts from when the server stored the commit."""
+    timer = TimerRef(KEY, "7.1", timer_class, 10_000_000)
+    shifted = by_server_clock(ArmTimer(timer), 9_000_000, 9_000_000 + skew_ms)
+    assert shifted == ArmTimer(msgspec.structs.replace(timer, due=timer.due + shift_ms))
+    cancel = CancelTimer(KEY, "7.1")
+    assert by_server_clock(cancel, 0, skew_ms) is cancel

@@ -95,6 +95,38 @@ async def test_a_scheduler_whose_clock_is_an_hour_wrong_is_never_early(ms: int) 
     await plant.close()
 
 
+@pytest.mark.parametrize("ms", [HOUR_MS, -HOUR_MS])
+async def test_a_walker_whose_clock_is_an_hour_wrong_is_tried_again_after_the_time_that_it_meant(ms: int) -> None:
+    """Neither three failures within a second nor an hour of waiting; what it began ends by its own clock."""
+    plant = failing(2)
+    await plant.walk(clock=Offset(plant.clock, ms))
+    plant.schedule()
+    plant.clock.advance(7_000)
+    await plant.start()
+    await plant.until(lambda: plant.stands() == "completed", pass_ms=5_000)
+    waits = [after - before for (_, before), (_, after) in itertools.pairwise(plant.side.at)]
+    assert len(waits) == 2 and all(60_000 < wait <= FIVE_MINUTES_MS + 15_000 for wait in waits)
+    await plant.close()
+
+
+async def test_a_walker_s_clock_that_jumps_costs_no_attempt() -> None:
+    """An hour forth while a step runs, an hour back before the next: deadlines of steps are kept by one clock."""
+    wrong: list[Offset] = []
+
+    class Jumping(Side):
+        async def gate(self) -> None:
+            wrong[0].ms += HOUR_MS if self.calls["ask"] == 1 else -HOUR_MS
+
+    plant = Plant(lambda clock: Jumping(now=clock.now))
+    wrong.append(Offset(plant.clock, 0))
+    await plant.walk(clock=wrong[0])
+    plant.schedule()
+    await plant.start(KEY, RunKey("main", "flaky", "r2"))
+    await plant.until(lambda: all(plant.stands(RunKey("main", "flaky", run)) == "completed" for run in ("r1", "r2")))
+    assert plant.side.calls["ask"] == 2 and wrong[0].ms == 0
+    await plant.close()
+
+
 async def test_a_thousand_retries_that_are_due_together_begin_at_the_allowed_rate() -> None:
     plant = failing(1)
     await plant.walk()

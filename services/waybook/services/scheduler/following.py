@@ -16,6 +16,9 @@ from waybook.services.scheduler.effects import ArmTimer, CancelTimer, Effect, Gi
 
 log = logging.getLogger(__name__)
 
+SKEW_MS = 2_000
+"""Clocks may differ by that; a commit also takes a moment to be stored."""
+
 
 class _Place(msgspec.Struct, frozen=True):
     """Where an event stands: its run, its name, who asked for the run."""
@@ -129,6 +132,21 @@ def follow(
         if effect is not None:
             effects.append(effect)
     return tuple(effects)
+
+
+def by_server_clock(effect: Effect, committed_at: int, stored_at: int) -> Effect:
+    """`effect` with a retry or a wait as long as it was meant, where the walker's clock and the server's differ.
+
+    `committed_at` is the walker's clock at the commit, `stored_at` the server's. With a walker's clock that is an hour
+    behind every retry would be due at once, and three failures be used up in a second. What ends at an hour of the day
+    (a deadline, an undo window) keeps it.
+    """
+    if not isinstance(effect, ArmTimer) or effect.timer.timer_class not in ("retry", "wait"):
+        return effect
+    if abs(stored_at - committed_at) <= SKEW_MS:
+        return effect
+    due = stored_at + max(0, effect.timer.due - committed_at)
+    return ArmTimer(msgspec.structs.replace(effect.timer, due=due))
 
 
 def without_useless(effects: Iterable[Effect]) -> list[Effect]:

@@ -9,7 +9,7 @@ from waybook.events.headers import SCHEMAS
 from waybook.events.subjects import RunKey, parse_state_subject
 from waybook.services.scheduler.doing import Doer
 from waybook.services.scheduler.effects import ArmTimer, Effect
-from waybook.services.scheduler.following import WANTED, follow, matters
+from waybook.services.scheduler.following import WANTED, by_server_clock, follow, matters
 from waybook.services.scheduler.runs import Runs, Unreadable
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,10 @@ class Relay:
                        "schemas": record.headers.get(SCHEMAS)},
             )  # fmt: skip
             return ()
-        effects = follow(key, commit, record.headers, indexes)
+        effects = [
+            by_server_clock(effect, commit.at, notice.stored_at)
+            for effect in follow(key, commit, record.headers, indexes)
+        ]
         if notice.stored_at < self._clock.now() - OLD_MS and any(isinstance(x, ArmTimer) for x in effects):
             return await self._still_wanted(key, effects)
         return effects
