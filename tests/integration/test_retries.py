@@ -167,6 +167,26 @@ async def test_a_scheduler_killed_before_it_acknowledges_leaves_duplicates_that_
         assert sum(isinstance(event, TimerFired) for event in events) == 1
 
 
+async def test_two_schedulers_share_the_work_and_one_of_them_dies(clean_nats: NatsUnderTest) -> None:
+    """No election: what one took and did not acknowledge comes to the other after its lease."""
+    side = Side(Fails(2))
+    runs = [f"r{number}" for number in range(30)]
+    async with installed(clean_nats) as installation, walked(installation, side), scheduled(installation):
+        dying = asyncio.create_task(Scheduler(ports(installation)).run())
+        keys = await start(installation, *runs)
+        await until(lambda: _asked(side, len(runs) + 5))
+        dying.cancel()
+        await asyncio.gather(dying, return_exceptions=True)
+        for key in keys:
+            run = await until_state(installation, key, "completed")
+            assert attempts(run, "ask") == ["failed", "failed", "completed"]
+        assert side.calls["ask"] == 3 * len(runs) and side.calls["prepare"] == len(runs)
+
+
+async def _asked(side: Side, times: int) -> bool:
+    return side.calls["ask"] >= times
+
+
 async def test_with_its_clock_an_hour_behind_nothing_is_early_and_little_is_late(clean_nats: NatsUnderTest) -> None:
     """The fire seems an hour early, so it is armed again; when the clock is right, the next look hands it over."""
     side = Side(Fails(1))

@@ -1,5 +1,6 @@
 """A scheduler beside a walker, in memory: what fires when, and what a kill at any boundary costs (nothing)."""
 
+import asyncio
 import itertools
 
 import pytest
@@ -8,12 +9,14 @@ from tests.unit.scheduler.plant import FIVE_MINUTES_MS, KEY, START_MS, Fuse, Kil
 
 from waybook.adapters.memory.clock import ManualClock
 from waybook.engine.hooks import TimerHandedOver, TimerRearmed
-from waybook.engine.ports import TimerRef
+from waybook.engine.ports import Draft, PortUnavailable, TimerRef
 from waybook.events.engine import TimerFired
-from waybook.events.subjects import RunKey
+from waybook.events.headers import COMMIT, TYPES
+from waybook.events.subjects import RunKey, state_subject
 from waybook.services.scheduler.doing import Doer
 from waybook.services.scheduler.effects import StopSends
 from waybook.services.scheduler.hints import NoHints, Still
+from waybook.services.scheduler.scheduler import Scheduler, SchedulerOptions, SchedulerPorts
 
 HOUR_MS = 3_600_000
 
@@ -241,3 +244,54 @@ async def test_the_kill_switch_makes_every_run_with_an_unsent_reply_look_again_o
     for _ in range(2):
         await doer.do([StopSends("main", "main.@policy._/7.0")])
     assert list(plant.commands.waiting.values()) == ["cmd.ctl.any.relay.main.flaky.r1.continue"]
+
+
+async def test_a_commit_that_cannot_be_read_holds_nobody_else_up(
+    plant: Plant, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said, and the timers of all other runs are armed; a newer program's reconciliation finds its own."""
+    broken = RunKey("main", "flaky", "broken")
+    headers = {TYPES: "TimerArmed", COMMIT: "c"}
+    await plant.state.append(Draft(state_subject(broken), 0, b"no commit", headers, "c"))
+    await plant.walk()
+    plant.schedule(hints=Hinted([TimerRef(broken, "1.0", "retry", START_MS)]))
+    await plant.start()
+    await plant.until(lambda: plant.stands() == "completed")
+    await plant.until(lambda: not plant.notices.behind)
+    actions = {getattr(record, "action", "") for record in caplog.records}
+    assert {"relay_commit_unreadable", "round_run_unreadable"} <= actions
+
+
+async def test_ports_that_are_away_are_waited_for(plant: Plant) -> None:
+    """TIMERS, COMMANDS and STATE away one after the other: it says so, and goes on by itself with what it had."""
+    plant.side = Side(Fails(1), plant.clock.now)
+    await plant.walk()
+    task = plant.schedule()
+    await plant.start()
+    await plant.until(lambda: plant.stands() == "failed")
+    for faults in (plant.timers.faults, plant.notices.faults):
+        faults.away()
+        await asyncio.sleep(0.05)
+        assert not task.done()
+        faults.back()
+    await plant.until(lambda: plant.stands() == "completed", pass_ms=20_000)
+
+
+async def test_a_round_that_found_the_database_away_is_made_again_soon(plant: Plant) -> None:
+    class Away(Hinted):
+        asked = 0
+
+        async def pending_timers(self) -> list[TimerRef]:
+            self.asked += 1
+            if self.asked == 1:
+                raise PortUnavailable("PostgreSQL is away")
+            return []
+
+    hints = Away()
+    ports = SchedulerPorts(plant.state, plant.notices, plant.timers, plant.commands, plant.clock, hints)
+    scheduler = Scheduler(ports, options=SchedulerOptions(round_s=0.05, pull_s=0.02))
+    work = asyncio.create_task(scheduler.run())
+    await plant.until(lambda: not scheduler.state.healthy)
+    await plant.until(lambda: hints.asked > 1 and scheduler.state.healthy)
+    await scheduler.stop()
+    await work

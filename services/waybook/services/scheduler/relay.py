@@ -4,7 +4,8 @@ import logging
 from collections.abc import Sequence
 
 from waybook.engine.ports import Clock, Notice, Notices
-from waybook.events.codec import Codec, UndecodableCommit
+from waybook.events.codec import Codec
+from waybook.events.errors import TerminalError
 from waybook.events.headers import SCHEMAS
 from waybook.events.subjects import RunKey, parse_state_subject
 from waybook.services.scheduler.doing import Doer
@@ -70,7 +71,7 @@ class Relay:
             return ()
         try:
             commit, indexes = self._codec.decode_known(record.payload, WANTED, record.headers, record.subject)
-        except UndecodableCommit as error:
+        except TerminalError as error:
             # Nothing may hold all other runs up. Reconciliation finds its timers when a newer program reads them.
             log.error(
                 "a commit cannot be read",

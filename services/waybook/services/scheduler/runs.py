@@ -4,7 +4,7 @@ from waybook.engine.errors import HistoryHole
 from waybook.engine.fold import Stored, fold_all
 from waybook.engine.ports import StateLog, TimerRef
 from waybook.engine.run import Run
-from waybook.events.codec import Codec, UndecodableCommit
+from waybook.events.codec import Codec
 from waybook.events.errors import TerminalError
 from waybook.events.headers import COMMIT
 from waybook.events.subjects import RunKey, state_subject
@@ -36,7 +36,7 @@ class Runs:
         async for record in self._log.history(subject, run.sequence if run is not None else 0):
             try:
                 commit = self._codec.decode(record.payload, record.headers, record.subject)
-            except UndecodableCommit as error:
+            except TerminalError as error:
                 raise Unreadable(str(error)) from error
             history.append((commit, record.sequence, record.headers.get(COMMIT, "")))
         try:

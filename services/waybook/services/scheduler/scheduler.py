@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 CLASSES: tuple[TimerClass, ...] = ("send", "deadline", "retry", "wait")
 RESTARTS: frozenset[TimerClass] = frozenset({"retry", "wait"})
 PORT_PAUSE_S = 0.5
+ROUND_AGAIN_S = 5.0
 STOP_S = 5.0  # what is under way at a stop takes milliseconds, unless a server is away
 
 
@@ -132,15 +133,17 @@ class Scheduler:
 
     async def _make_rounds(self) -> None:
         while not self._stopping.is_set():
+            pause_s = self._options.round_s
             try:
                 await self.rounds.reconcile()
                 await self.rounds.watch()
             except PortError as error:
                 await self._outage("rounds", error)
+                pause_s = min(pause_s, ROUND_AGAIN_S)
             else:
                 self._healthy("rounds")
             try:
-                await asyncio.wait_for(self._stopping.wait(), self._options.round_s)
+                await asyncio.wait_for(self._stopping.wait(), pause_s)
             except TimeoutError:
                 continue
 
