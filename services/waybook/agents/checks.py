@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 
 from waybook.agents.agent import Agent
 from waybook.agents.effects import Effects
@@ -24,7 +25,13 @@ def check(agent: type[Agent], provides: Collection[type] | None = None) -> tuple
 
     `provides` are types that the installation gives to steps that ask for them; by default those of `Agent.uses`.
     """
-    return check_sheet(read(agent), agent.uses if provides is None else provides)
+    return _checked(agent, tuple(agent.uses if provides is None else provides))
+
+
+@lru_cache(maxsize=32)
+def _checked(agent: type[Agent], provides: tuple[type, ...]) -> tuple[Finding, ...]:
+    """A class stays as it is, and a check reads all its source: kits make walkers by the hundred."""
+    return check_sheet(read(agent), provides)
 
 
 def check_sheet(sheet: Sheet, provides: Collection[type] | None) -> tuple[Finding, ...]:

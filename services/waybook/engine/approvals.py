@@ -307,8 +307,12 @@ def expire(recorder: Recorder, timer: str, name: str) -> Answer:
 # --- using
 
 
-def check(run: Run, approval: str, *, operation: str, digest: str, at: int, world: World) -> Refused | None:
+def check(
+    run: Run, approval: str, *, operation: str, action: str, digest: str, at: int, world: World
+) -> Refused | None:
     """Whether the operation with the key `operation` and this digest of its parameters may use an approval.
+
+    `action` is the side effect's name: an approval covers the action that it names, and no other.
 
     None: it may; put `use` into the same commit as the intent. `at` is the receipt time of the command under which it
     happens, in ms, UTC. `world` holds policy and grants by the leader's word. An operation that used it before may
@@ -326,6 +330,8 @@ def check(run: Run, approval: str, *, operation: str, digest: str, at: int, worl
         return Refused("undecided", f"approval {approval} is not decided yet")
     if decided.decision != "approved":
         return Refused("rejected", f"approval {approval} was rejected by {decided.by}")
+    if request.action != action:
+        return Refused("other_action", f"approval {approval} was given for {request.action!r}, not for {action!r}")
     if request.digest != digest:
         return Refused("changed", f"approval {approval} was given for other parameters")
     if found.used_by == operation:

@@ -117,7 +117,9 @@ def _refusal(recorder: Recorder, one: Intend, action: Action, key: str, known: O
     if one.approval is None:
         return None
     at = one.received_at if one.received_at is not None else recorder.now
-    return approvals.check(recorder.run, one.approval, operation=key, digest=one.digest, at=at, world=recorder.world)
+    return approvals.check(
+        recorder.run, one.approval, operation=key, action=one.name, digest=one.digest, at=at, world=recorder.world
+    )
 
 
 # --- settling

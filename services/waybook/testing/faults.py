@@ -42,6 +42,8 @@ Boundary: TypeAlias = Literal[
     "ack.before", "ack.after", "nak.before", "nak.after", "term.before", "term.after",
     "answer.before", "answer.after", "audit.before", "audit.after", "bury.before", "bury.after", "trace.before",
     "put.before", "put.after", "get.before",
+    "arm.before", "arm.after", "disarm.before", "disarm.after", "fired", "fire.before", "fire.after",
+    "told.before", "told.after",
     "call.before", "call.after", "find.before", "undo.before", "undo.after",
     "step.begun", "step.running", "step.ended",
 ]  # fmt: skip
@@ -49,7 +51,8 @@ Boundary: TypeAlias = Literal[
 
 `append.before`: decided, nothing sent. `append.sent`: the bytes are with the server and the answer was not read.
 `append.after`: stored, and the caller has not seen the answer. The verbs of a delivery are only written to the
-connection when `.after` is reached. `call.*`, `find.*` and `undo.*` are those of `FaultyEffect`. `step.*` are for
+connection when `.after` is reached. `arm.*`, `disarm.*`, `fired` and `fire.*` (a fire's acknowledgement) are those of
+a scheduler's timers, `told.*` of the commits that it has looked at (`faulty_scheduler`). `call.*`, `find.*` and `undo.*` are those of `FaultyEffect`. `step.*` are for
 bodies that call `Faults.reached` themselves, and for the crash kit, which does it for them.
 """
 

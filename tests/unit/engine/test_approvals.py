@@ -34,7 +34,8 @@ def usable(history: Signed, *, digest: str = "d1", operation: str = "op", world:
     """The word of `check` for the newest approval."""
     name = options.get("approval") or next(reversed(history.it.approvals))
     at = options.get("at", history.now)
-    refused = approvals.check(history.it, name, operation=operation, digest=digest, at=at, world=world)
+    action = options.get("action", "send")
+    refused = approvals.check(history.it, name, operation=operation, action=action, digest=digest, at=at, world=world)
     return refused.reason if refused is not None else "usable"
 
 
@@ -148,6 +149,13 @@ def test_only_people_decide() -> None:
     assert word(history.say(person=False)) == "not_permitted"
     assert word(history.say(world=World())) == "unread"
     assert word(history.signal("Word", person=True)) == "invalid_input"
+
+
+def test_an_approval_covers_the_action_that_it_names_and_no_other() -> None:
+    """Another side effect with the very same parameters is not what people approved."""
+    history = reported()
+    assert accepted(history.say())
+    assert (usable(history), usable(history, action="pay")) == ("usable", "other_action")
 
 
 def test_what_was_looked_at_is_what_is_decided() -> None:

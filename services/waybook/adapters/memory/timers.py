@@ -70,6 +70,10 @@ class MemoryTimers:
         self._run()
         return [one.timer for one in self._fired]
 
+    def next_at(self, classes: Collection[TimerClass]) -> int | None:
+        """When the next armed timer of these classes fires, in ms UTC; None: there is none."""
+        return min((a.at for a in self._armed.values() if a.timer.timer_class in classes), default=None)
+
     async def ensure_consumers(self, *, recreate: bool = False) -> None:
         """See Timers."""
         self.faults.check()

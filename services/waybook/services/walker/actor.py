@@ -414,6 +414,13 @@ class RunActor:
         self._known = "stale"
         self.submit(item)
 
+    def look_again(self) -> None:
+        """Decides at once what was put off for later: for a clock that was moved on."""
+        for handle, _ in self._postponed.values():
+            handle.cancel()
+        for ack_subject in list(self._postponed):
+            self._resubmit(ack_subject)
+
     def claims_lost(self) -> None:
         """After a pause longer than the lease every claim counts as lost: the run is read before anything else."""
         self._known = "stale"

@@ -11,6 +11,17 @@ from waybook.testing.kit.crash_kit import CrashKit
 from waybook.testing.kit.disturbance import Disturbance
 from waybook.testing.kit.other_side import OtherSide
 from waybook.testing.kit.report import Report, Violation, ViolationsFound
-from waybook.testing.kit.say import Say, signal
+from waybook.testing.kit.say import Say, approve, reject, signal
 
-__all__ = ["CrashKit", "Disturbance", "OtherSide", "Report", "Say", "Violation", "ViolationsFound", "signal"]
+__all__ = [
+    "CrashKit",
+    "Disturbance",
+    "OtherSide",
+    "Report",
+    "Say",
+    "Violation",
+    "ViolationsFound",
+    "approve",
+    "reject",
+    "signal",
+]

@@ -84,7 +84,8 @@ class CrashKit:
         walk = Walk(self._plan, None, CALM)
         run = await walk.go()
         calm = _undisturbed(walk, run)
-        found = [Violation("undisturbed", text) for text in (*self._illegal(walk), *walk.world.refusals())]
+        texts = (*self._illegal(walk, ended=not _held(run)), *walk.world.refusals())
+        found = [Violation("undisturbed", text) for text in texts]
         places = _places(walk.passed)
         tried = [
             (place, disturbance, await self._try(place, disturbance, calm))
@@ -99,7 +100,7 @@ class CrashKit:
             boundaries=tuple(str(place) for place in places),
             violations=tuple(found),
             state=calm.state,
-            held=sum(one.held for _, _, one in tried),
+            held=_held(run) + sum(one.held for _, _, one in tried),
         )
 
     async def _try(self, place: Place, disturbance: Disturbance, calm: _Undisturbed) -> _Tried:
@@ -112,7 +113,7 @@ class CrashKit:
             return _Tried([f"the walker broke: {error!r}"])
         if not walk.killed and disturbance is CALM:
             return _Tried(["this place was not reached; the agent does not do the same every time"])
-        held = run is not None and any(operation.outcome == "unknown" for operation in run.operations.values())
+        held = _held(run)
         differences = [] if held else _differences(calm, _undisturbed(walk, run))
         return _Tried([*self._illegal(walk, ended=not held), *differences], held)
 
@@ -121,6 +122,11 @@ class CrashKit:
         texts = illegalities(table, walk.world.history(), ended=ended)
         texts += [f"{key} arrived {n} times at {name}" for name, key, n in _arrivals(walk) if n > 1]
         return texts + [f"still in COMMANDS: {subject}" for subject in walk.world.queue.waiting.values()]
+
+
+def _held(run: Run | None) -> bool:
+    """Whether a person has to say whether a side effect happened."""
+    return run is not None and any(operation.outcome == "unknown" for operation in run.operations.values())
 
 
 def _places(passed: Sequence[tuple[Boundary, str]]) -> list[Place]:

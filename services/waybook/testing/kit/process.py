@@ -8,14 +8,18 @@ from waybook.adapters.memory.heartbeat import MemoryHeartbeat
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.effects import EffectAdapter
 from waybook.engine.inputs import Completed, Failed
-from waybook.engine.ports import CTL_ANY, NEW_ANY, Clock
+from waybook.engine.ports import CTL_ANY, NEW_ANY, Clock, Objects
 from waybook.engine.run import Action, Run
 from waybook.services.scheduler.scheduler import Scheduler, SchedulerOptions, SchedulerPorts
 from waybook.services.walker.effects import EffectsDesk
 from waybook.services.walker.execution import Executor
 from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
-from waybook.testing.faults import Faults, FaultyCommandQueue, FaultyEffect, faulty_ports
+from waybook.testing.faults import Faults, FaultyEffect, faulty_ports
+from waybook.testing.faulty_scheduler import faulty_scheduler_ports
 from waybook.testing.kit.world import World
+
+LOOK_AGAIN_MS = 15 * 60_000
+"""A fire that is early by a clock that went wrong is looked at again after so long."""
 
 
 class Process:
@@ -30,6 +34,7 @@ class Process:
     ) -> None:
         self.faults = Faults()
         self.killed = asyncio.Event()
+        self.reached = False
         self._alive = True
         self._heartbeat = MemoryHeartbeat(world.queue, world.clock, self._lost)
         ports = WalkerPorts(
@@ -39,19 +44,18 @@ class Process:
             notes=world.notes,
             objects=world.objects,
             heartbeat=self._heartbeat,
-            clock=world.clock,
+            clock=world.process_clock,
         )
+        ports = faulty_ports(ports, self.faults)
+        provides = {Objects: ports.objects, **provides}
         options = WalkerOptions(name="kit", pull_s=0.02, strict=True)
         adapters = {name: FaultyEffect(name, adapter, self.faults) for name, adapter in effects.items()}
-        self.walker = Walker(
-            agents, faulty_ports(ports, self.faults), provides=provides, effects=adapters, options=options
-        )
-        self.walker.executor = _Executor(provides, world.clock, self.walker.effects, self.faults)
+        self.walker = Walker(agents, ports, provides=provides, effects=adapters, options=options)
+        self.walker.executor = _Executor(provides, world.process_clock, self.walker.effects, self.faults)
+        relayed = SchedulerPorts(world.state, world.notices, world.timers, world.commands, world.process_clock)
         self._scheduler = Scheduler(
-            SchedulerPorts(
-                world.state, world.notices, world.timers, FaultyCommandQueue(world.queue, self.faults), world.clock
-            ),
-            options=SchedulerOptions(pull_s=60.0, exclusive=True),
+            faulty_scheduler_ports(relayed, self.faults),
+            options=SchedulerOptions(pull_s=60.0, exclusive=True, look_again_ms=LOOK_AGAIN_MS),
         )
         self._world = world
         self._running: asyncio.Task[None] | None = None
@@ -67,7 +71,12 @@ class Process:
     @property
     def busy(self) -> bool:
         """Whether it decides, runs a body, or means to look again."""
-        return any(actor.busy for actor in self.walker.company())
+        return any(actor.active for actor in self.walker.company())
+
+    def look_again(self) -> None:
+        """The clock was moved on: what waits for a while is decided again."""
+        for actor in list(self.walker.company()):
+            actor.look_again()
 
     async def begin(self) -> None:
         """Starts it, as the only owner of what its predecessor left."""
@@ -78,6 +87,15 @@ class Process:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.walker.run())
             group.create_task(self._scheduler.run())
+
+    async def strike(self) -> None:
+        """What is armed at the boundary: the clock jumps, or the process dies, or both."""
+        how = self._world.disturbance
+        if how.jump_ms:
+            self._world.process_clock.jump(how.jump_ms, how.right_after_ms)
+        self.reached = True
+        if how.dies:
+            await self.die()
 
     async def die(self) -> None:
         """What is armed at the boundary: nothing that it does from here on reaches anybody."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.effects import EffectAdapter
 from waybook.engine.run import Run
+from waybook.events.engine import TimerClass
 from waybook.events.errors import TerminalError
 from waybook.events.typed import StartEvent
 from waybook.testing.faults import Boundary
@@ -21,7 +22,7 @@ TURNS = 25
 
 MOST_LEASES = 12
 MOST_TIMERS = 30
-FIRED_BY_ITSELF = ("retry", "wait")
+FIRED_BY_ITSELF: tuple[TimerClass, ...] = ("retry", "wait")
 """Classes of timers that fire before the next word is said; the others are what a run waits for a person with."""
 
 
@@ -71,7 +72,7 @@ class Walk:
         """Walks; returns the run as it rests. Raises Stuck, and what broke a walker."""
         if self._place is not None:
             boundary, where, nth = self._place
-            self._process.faults.arm(boundary, self._process.die, nth=nth, where=glob.escape(where))
+            self._process.faults.arm(boundary, self._process.strike, nth=nth, where=glob.escape(where))
         await self._process.begin()
         try:
             await self.world.start(self._plan.start, self._plan.thread)
@@ -92,7 +93,9 @@ class Walk:
             due = [t.due for t in run.timers.values() if t.timer_class in FIRED_BY_ITSELF] if run is not None else []
             if not due:
                 return
-            self.world.clock.advance(max(0, min(due) - self.world.clock.now()))
+            # A timer that is overdue was armed anew: it came early by a clock that is wrong.
+            when = max(min(due), self.world.timers.next_at(FIRED_BY_ITSELF) or 0)
+            self.world.clock.advance(max(0, when - self.world.clock.now()))
         raise Stuck(f"more than {MOST_TIMERS} timers fired one after the other")
 
     async def _quiet(self) -> None:
@@ -113,6 +116,7 @@ class Walk:
             else:
                 moves += 1
                 self.world.clock.advance(LEASE_MS // 4)
+                self._process.look_again()
 
     async def _turns(self) -> None:
         for _ in range(TURNS):

@@ -21,6 +21,7 @@ from waybook.events.subjects import RunKey, command_subject, state_subject
 from waybook.events.typed import StartEvent
 from waybook.services.scheduler.following import WANTED
 from waybook.testing.kit.disturbance import Disturbance, DisturbedQueue
+from waybook.testing.kit.process_clock import ProcessClock
 from waybook.testing.kit.say import Say
 
 TENANT, RUN = "test", "r1"
@@ -33,6 +34,7 @@ class World:
     def __init__(self, agent: AgentDefinition, disturbance: Disturbance) -> None:
         self.key = RunKey(TENANT, agent.engine.agent, RUN)
         self.clock = ManualClock()
+        self.process_clock = ProcessClock(self.clock)
         self.state = MemoryStateLog(self.clock)
         self.queue = MemoryCommandQueue(self.clock, ack_wait_s=LEASE_MS / 1000)
         self.commands = DisturbedQueue(self.queue, disturbance)
@@ -41,6 +43,7 @@ class World:
         self.notes = MemoryNotes(self.clock)
         self.replies = MemoryReplies()
         self.objects = MemoryObjects()
+        self.disturbance = disturbance
         self._agent = agent
         self._said = 0
 
@@ -53,15 +56,9 @@ class World:
         await self.say(Say("start", payload))
 
     async def say(self, say: Say) -> None:
-        """Publishes a command to the run; maybe twice."""
+        """Publishes a command to the run."""
         self._said += 1
         id = f"said-{self._said}"
-        await self._publish(say, id)
-        if self.commands.again():
-            self.queue.forget_ids()
-            await self._publish(say, id)
-
-    async def _publish(self, say: Say, id: str) -> None:
         command = Command(
             id=id,
             verb=say.verb,
@@ -70,7 +67,9 @@ class World:
             payload=msgspec.Raw(msgspec.json.encode(say.payload)),
         )
         subject = command_subject(self.key, say.verb, issuer=say.issuer)
-        await self.queue.publish(subject, msgspec.json.encode(command), command=id, headers={REPLY: f"_INBOX.kit.{id}"})
+        await self.commands.publish(
+            subject, msgspec.json.encode(command), command=id, headers={REPLY: f"_INBOX.kit.{id}"}
+        )
 
     @property
     def moving(self) -> list[str]:
