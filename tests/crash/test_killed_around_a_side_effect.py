@@ -64,6 +64,7 @@ async def other_sides(*, journal: bool = True) -> AsyncIterator[tuple[Outside, H
 
 
 async def begin(walk: Walk, way: str) -> None:
+    walk.ack_wait(2.0)
     walk.key = RunKey(walk.tenant, "sending", "r1")
     await walk.start_of(walk.key, StartPayload(event="Wanted", body=msgspec.Raw(msgspec.json.encode({"way": way}))))
 
@@ -81,18 +82,19 @@ async def ended(walk: Walk) -> Run:
 
 
 async def die(way: str, fault: Fault, walk: Walk) -> Outcome:
-    """One worker dies; a second, with an empty memory, finishes."""
+    """One worker dies; others with empty memories come, two of them at once around the call, and one finishes (FB-46)."""
     async with other_sides() as (outside, service, mails):
         await begin(walk, way)
         first = walk.worker(fault, version="sending", outside=outside)
         exit_code = await first.ended()
-        walk.worker(version="sending", outside=outside)
+        for _ in range(2 if fault.boundary.startswith("call.") else 1):
+            walk.worker(version="sending", outside=outside)
         run = await ended(walk)
         return Outcome(exit_code, run, len(service.kept) + len(mails.taken))
 
 
 async def stop(way: str, fault: Fault, walk: Walk) -> Outcome:
-    """One worker stands still past its lease and its call's deadline, a second finishes, the first goes on."""
+    """One worker stands still past its lease and its call's deadline, a second finishes, the first goes on (FB-47)."""
     async with other_sides() as (outside, service, mails):
         await begin(walk, way)
         first = walk.worker(fault, version="sending", outside=outside)
@@ -130,6 +132,7 @@ def test_killed_anywhere_around_it_nothing_is_sent_twice_and_nothing_is_forgotte
     assert outcome.arrived == 1
     assert [o.outcome for o in outcome.run.operations.values()] == ["succeeded"]
     assert outcome.run.outcome == "completed"
+    assert [a.status for a in outcome.run.actions.values()].count("completed") == 1
 
 
 @pytest.mark.parametrize("name", STOPPED)

@@ -10,7 +10,10 @@ Fault = Literal["none", "drop_before", "drop_after", "late", "500_after", "429",
 
 
 class HttpService:
-    """`kept` holds the bodies that were stored, by key. One that honours keys stores nothing twice."""
+    """`kept` holds the bodies that were stored, by key. One that honours keys stores nothing twice.
+
+    `fault` is for the next request, `busy` (a status) for all of them.
+    """
 
     def __init__(self, *, honours_keys: bool = False) -> None:
         self.kept: list[tuple[str, str]] = []
@@ -20,6 +23,7 @@ class HttpService:
         self.honours_keys = honours_keys
         self.url = ""
         self.late_s = 0.3
+        self.busy = 0
 
     def _of(self, key: str) -> list[str]:
         return [body for known, body in self.kept if known == key]
@@ -55,6 +59,8 @@ class HttpService:
             gone = self._of(path.rpartition("/")[2])
             self.kept = [one for one in self.kept if one[0] != path.rpartition("/")[2]]
             return (204, "", "") if gone else (404, "", "")
+        if self.busy:
+            return self.busy, "busy", "Retry-After: 1\r\n"
         fault, self.fault = self.fault, "none"
         if fault == "drop_before":
             return None
@@ -72,9 +78,9 @@ class HttpService:
 
 
 @asynccontextmanager
-async def http_service(service: HttpService) -> AsyncIterator[HttpService]:
+async def http_service(service: HttpService, port: int = 0) -> AsyncIterator[HttpService]:
     """Serves on a free port of loopback for the time of the block."""
-    server = await asyncio.start_server(service.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(service.serve, "127.0.0.1", port)
     async with server:
         host, port = server.sockets[0].getsockname()[:2]
         service.url = f"http://{host}:{port}"
