@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.shell import WITHIN_S, Shell
+from tests.integration.shell import WITHIN_S, Quick, Shell
 
 from waybook.testing.servers import directory_for_tests
+
+DAY_MS = 86_400_000
 
 AGENT = '''
 """Asks a service that is a file, and fails while it is not there."""
@@ -51,11 +53,12 @@ class Asking(Agent):
 def shell(postgres_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     """A data directory, and an agent whose service is away."""
     (tmp_path / "asking.py").write_text(AGENT)
+    monkeypatch.setenv("WAYBOOK_RETRY_GRID_S", "86400")
     monkeypatch.setenv("WAYBOOK_AGENTS", f"{tmp_path / 'asking.py'}:Asking")
     with asyncio.Runner() as runner:
         directory = directory_for_tests(postgres_template)
         try:
-            yield Shell(runner.run(directory.__aenter__()))
+            yield Quick(runner.run(directory.__aenter__()))
         finally:
             runner.run(directory.__aexit__(None, None, None))
 
@@ -71,16 +74,17 @@ def until(holds: Callable[[], Any]) -> Any:
 def test_a_run_in_backoff_is_shown_survives_a_kill_of_everything_and_is_tried_again(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The default grid keeps it waiting for minutes; on a grid of a second it goes on by itself."""
+    """On a grid of a day it waits; on a grid of a second it goes on by itself."""
     agent = f"{tmp_path / 'asking.py'}:Asking"
     calls = tmp_path / "calls"
     with shell.up() as up:
+        _all_at_once(shell, agent, tmp_path)
         before = round(time.time() * 1000)
         shell.run("start", agent, "--run", "r1", code=1)
         why = shell.json("why", "r1", "--agent", "asking")
         due = why["hold"]["until"]
         assert (why["state"], why["hold"]["kind"], why["next_move"]) == ("failed", "retry", f"retry due {due}")
-        assert due % 300_000 == 0 and before < due <= before + 330_000
+        assert due % DAY_MS == 0 and before < due <= before + DAY_MS + 60_000
         row = until(lambda: [m for m in shell.json("messages") if m["run"] == "r1"])[0]
         assert (row["hold"], row["wake_at"]) == ("retry", due)
         assert "until" in shell.run("why", "r1", "--agent", "asking")
@@ -100,6 +104,25 @@ def test_a_run_in_backoff_is_shown_survives_a_kill_of_everything_and_is_tried_ag
         assert "refused (terminal)" in shell.run("retry", "r1", "--agent", "asking", code=1)
 
 
+def _all_at_once(shell: Shell, agent: str, folder: Path) -> None:
+    """After an outage: every failed run, or those of one reason, at a bounded rate."""
+    runs = {f"bulk-{number}" for number in range(3)}
+    for run in sorted(runs):
+        shell.run("start", agent, "--run", run, code=1)
+    chosen = ("retry", "--all", "--agent", "asking")
+    until(lambda: {row["run"] for row in shell.json(*chosen, "--dry-run")} == runs)
+    listed = shell.json(*chosen, "--error", "No such file", "--step", "ask", "--limit", "2", "--dry-run")
+    assert len(listed) == 2 and all("No such file" in row["error"] for row in listed)
+    assert shell.json(*chosen, "--error", "another reason") == []
+    (folder / "service").write_text("here I am")
+    answers = shell.json(*chosen, "--rate", "50")
+    assert {row["run"] for row in answers} == runs and all(row["ok"] for row in answers)
+    until(lambda: {m["status"] for m in shell.json("messages") if m["run"] in runs} == {"completed"})
+    (folder / "service").unlink()
+    (folder / "calls").unlink()
+    assert "--all" in shell.run("retry", code=2)
+
+
 def _again(shell: Shell) -> Shell:
     """The same data directory in a changed environment."""
-    return Shell(shell.directory)
+    return Quick(shell.directory)

@@ -92,6 +92,20 @@ SELECT run, agent, tenant, definition, status, hold FROM {front}.inbound_message
 WHERE ended_at IS NULL AND ($1::text IS NULL OR tenant = $1) AND NOT (definition = ANY ($2))
 ORDER BY received_at, run;
 
+-- name: failed
+-- Failed runs of an agent, those that failed first before the others. $3: only those in which this step failed; $4: only
+-- those whose error holds this text.
+SELECT run, agent, tenant, hold, hold_reason, hold_until, error_message FROM {front}.inbound_messages AS m
+WHERE ended_at IS NULL AND status = 'failed' AND agent = $1 AND ($2::text IS NULL OR tenant = $2)
+    AND ($3::text IS NULL OR EXISTS (
+        SELECT 1 FROM {front}.agent_actions AS a
+        WHERE a.run = m.run AND a.agent = m.agent AND a.tenant = m.tenant AND a.walk = m.walk AND a.step = $3
+            AND a.status IN ('failed', 'abandoned')
+    ))
+    AND ($4::text IS NULL OR strpos(error_message, $4) > 0)
+ORDER BY updated_at, run
+LIMIT $5;
+
 -- name: timers
 -- All timers that runs wait for, soonest first.
 SELECT run, timer, tenant, agent, class, due FROM {front}.timers ORDER BY due, run, timer;

@@ -67,6 +67,18 @@ class ReadModels:
         """
         return await self._rows("open_runs", tenant, list(but))
 
+    async def failed(
+        self,
+        *,
+        agent: str,
+        tenant: str | None = None,
+        step: str | None = None,
+        error: str | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Failed runs, those that failed first before the others; `step` and `error` (a part of its text) narrow them."""
+        return await self._rows("failed", agent, tenant, step, text(error) if error is not None else None, limit)
+
     async def timers(self) -> list[dict[str, Any]]:
         """All timers that runs wait for, soonest first."""
         return await self._rows("timers")

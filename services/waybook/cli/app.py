@@ -2,7 +2,7 @@
 
 import typer
 
-from waybook.cli import agents, decide, look, run, settle, steer
+from waybook.cli import again, agents, decide, look, run, settle, steer
 from waybook.cli.events import events_app
 from waybook.cli.owner import grants_app, kill_switch_app, policy_app
 from waybook.cli.projections import projections_app
@@ -29,7 +29,7 @@ app.command("approve")(decide.approve)
 app.command("reject")(decide.reject)
 app.command("revoke")(decide.revoke)
 app.command("signal")(steer.signal)
-app.command("retry")(steer.retry)
+app.command("retry")(again.retry)
 app.command("cancel")(steer.cancel)
 app.command("lint")(agents.lint)
 app.command("graph")(agents.graph)

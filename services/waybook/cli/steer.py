@@ -1,4 +1,4 @@
-"""`waybook signal`, `waybook retry` and `waybook cancel`."""
+"""`waybook signal` and `waybook cancel`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,20 +38,6 @@ def signal(
     payload = {"event": event, "body": body, "request": request}
     given = run_async(_give(Settings.load(), "signal", run, payload, agent, actor_name(by), command_id, wait, data_dir))
     report(given, f"{event} was handed to {given.key.run}", as_json=as_json)
-
-
-def retry(
-    run: RunId,
-    agent: Agent = "inbox",
-    by: Actor = None,
-    command_id: CommandId = None,
-    wait: Patience = WAIT,
-    data_dir: DataDir = None,
-    as_json: Json = False,
-) -> None:
-    """Take a failed run up again now, also when its automatic retries are used up; completed steps keep their results."""
-    given = run_async(_give(Settings.load(), "retry", run, {}, agent, actor_name(by), command_id, wait, data_dir))
-    report(given, f"{given.key.run} is tried again", as_json=as_json)
 
 
 def cancel(
