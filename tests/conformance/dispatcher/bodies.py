@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
+from random import Random
 from typing import Any
 
 import msgspec
@@ -14,6 +15,13 @@ from waybook.events.subjects import RunKey
 
 CONTEXT = "conformance_context"
 _attempt: ContextVar[int] = ContextVar("attempt", default=0)
+
+
+async def dawdle(chance: Random | None) -> None:
+    """Lets others go first, as often as chance will have it."""
+    if chance is not None:
+        for _ in range(chance.randrange(6)):
+            await asyncio.sleep(0)
 
 
 def attempt_now() -> int:
@@ -34,7 +42,8 @@ class Running(msgspec.Struct, eq=False):
 class Bodies:
     """Wraps bodies. `held` names steps whose bodies may not end; `crash` is asked at every beginning."""
 
-    def __init__(self) -> None:
+    def __init__(self, chance: Random | None = None) -> None:
+        self._chance = chance
         self.held: set[str] = set()
         self.together: frozenset[str] = frozenset()
         self.running: list[Running] = []
@@ -64,6 +73,7 @@ class Bodies:
                 if self.crash(context.key, body.name):
                     kill()
                     await asyncio.get_running_loop().create_future()
+                await dawdle(self._chance)
                 self._look_for_overlap(context.key)
                 if body.name in self.together:
                     await self._until(running, lambda: self.overlapped)

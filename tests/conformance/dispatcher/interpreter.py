@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from random import Random
 from typing import Any
 
 from tests.conformance.cases import Case
@@ -17,9 +18,9 @@ from waybook.agents.findings import Finding
 OpenBackend = Callable[[], AbstractAsyncContextManager[Backend]]
 
 
-async def run_case(case: Case, open_backend: OpenBackend) -> None:
-    """Raises Mismatch when anything that the case expects does not hold; Unsupported."""
-    async with open_backend() as backend, opened(case, backend) as world:
+async def run_case(case: Case, open_backend: OpenBackend, *, workers: int = 1, chance: Random | None = None) -> None:
+    """Raises Mismatch when anything that the case expects does not hold; Unsupported. `workers`, `chance`: see `opened`."""
+    async with open_backend() as backend, opened(case, backend, workers=workers, chance=chance) as world:
         problems = await _pass(case, world)
     if problems:
         raise Mismatch(problems)

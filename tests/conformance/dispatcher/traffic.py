@@ -1,8 +1,10 @@
 """What passes between the workers of a dispatcher case and the outside, with its crash points."""
 
 import asyncio
+from random import Random
 
 import msgspec
+from tests.conformance.dispatcher.bodies import dawdle
 from tests.conformance.pipeline.outside import Crash, Traffic
 
 from waybook.engine.ports import Draft
@@ -28,12 +30,17 @@ class DispatcherTraffic(Traffic):
 
     point: CrashPoint | None = None
 
-    def prepare(self) -> None:
+    def prepare(self, chance: Random | None = None) -> None:
+        self._chance = chance
+        self.under_way = 0  # appends that dawdle
         self.may_append = asyncio.Event()
         self.may_append.set()
 
     async def before_append(self, draft: Draft) -> Crash | None:
         await self.may_append.wait()
+        self.under_way += 1
+        await dawdle(self._chance)
+        self.under_way -= 1
         key = parse_state_subject(draft.subject)
         if self.point is not None and self._is_at(self.point, key, draft):
             stored, self.point = self.point.stored, None

@@ -5,6 +5,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from random import Random
 from typing import Any
 
 import msgspec
@@ -62,14 +63,15 @@ def workflows(case: Case) -> dict[str, Workflow]:
 class World:
     """Everything of one pass."""
 
-    def __init__(self, case: Case, backend: Backend) -> None:
+    def __init__(self, case: Case, backend: Backend, *, workers: int = 1, chance: Random | None = None) -> None:
         self.case = case
         self.backend = backend
         self.clock = backend.clock
         self.codec = Codec()
-        self.bodies = Bodies()
+        self.chance = chance
+        self.bodies = Bodies(chance)
         self.traffic = DispatcherTraffic(self.codec, self.clock)
-        self.traffic.prepare()
+        self.traffic.prepare(chance)
         self.flows = workflows(case)
         self.built: dict[str, Built] = {}
         foreign: dict[str, type] = {}
@@ -80,7 +82,7 @@ class World:
         self.definitions: dict[str, AgentDefinition] = {}
         self.relay = Relay(self)
         self.workers: list[Worker] = []
-        self.wanted = 1
+        self.wanted = workers
         self.slots: int | None = None
         self.started = False
         self.echoes = 0
@@ -124,6 +126,9 @@ class World:
         behind = fused(self.backend.ports, fuse, self.traffic, name)
         agents = [self._gated(definition, fuse) for definition in self.definitions.values()]
         options = WalkerOptions(name=name, pull_s=0.5, strict=True)
+        if self.chance is not None:  # few slots, so that the commands are spread over the workers
+            few = self.chance.randint(1, 3)
+            options = msgspec.structs.replace(options, slots=few, ctl_slots=self.chance.randint(1, 3))
         if self.slots is not None:
             options = msgspec.structs.replace(options, executions=self.slots)
         walker = Walker(agents, behind, options=options)
@@ -182,6 +187,8 @@ class World:
     def _moving(self) -> list[str]:
         if not self.traffic.may_append.is_set():
             return [f"body {r.step}" for r in self.bodies.running if r.lives() and not r.waits]
+        if self.traffic.under_way:
+            return [f"{self.traffic.under_way} appends"]
         found = [f"body {r.step}" for r in self.bodies.running if r.lives() and not r.waits]
         return found + [
             f"{t.command} {t.subject} ({t.place})" for t in self.traffic.commands.values() if self._moves(t)
@@ -299,9 +306,14 @@ REASONS: Mapping[str, str] = {
 
 
 @asynccontextmanager
-async def opened(case: Case, backend: Backend) -> AsyncIterator[World]:
-    """A world that is taken down at the end, whatever happens."""
-    world = World(case, backend)
+async def opened(
+    case: Case, backend: Backend, *, workers: int = 1, chance: Random | None = None
+) -> AsyncIterator[World]:
+    """A world that is taken down at the end, whatever happens.
+
+    `chance` mixes when bodies run and commits are stored among `workers`.
+    """
+    world = World(case, backend, workers=workers, chance=chance)
     try:
         yield world
     finally:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from waybook.agents.definition import AgentDefinition
+from waybook.engine.aggregates.thread import holds_change
 from waybook.engine.ports import Notes
 from waybook.engine.run import Action, Run
 from waybook.events.engine import ContextChange, ThreadContextChanged
@@ -33,9 +34,11 @@ class Threads:
 
     async def carry_over(self, key: RunKey, run: Run, changes: Sequence[Change]) -> None:
         """Applies what the run's executions changed to its thread; what is applied already stays. Raises PortError."""
-        for name, changed in changes:
-            fact = ThreadContextChanged(agent=key.agent, run=key.run, name=name, changes=changed)
-            await self._lifecycle.record(_thread(key, run), fact)
+        facts = [ThreadContextChanged(agent=key.agent, run=key.run, name=n, changes=c) for n, c in changes]
+        thread = await self._lifecycle.load(_thread(key, run))
+        for fact in facts:
+            if thread is None or not holds_change(thread, fact):
+                await self._lifecycle.record(_thread(key, run), fact)
 
     async def display(
         self, definition: AgentDefinition, run: Run, action: Action, event: DisplayEvent, offset: int
