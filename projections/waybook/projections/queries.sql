@@ -113,7 +113,7 @@ SELECT run, timer, tenant, agent, class, due FROM {front}.timers ORDER BY due, r
 -- name: standing_still
 -- Open runs without a commit since $1 and without a named blocker. A read model knows no definition: $2 names, as
 -- `agent:state`, the states in which the agents of $3 wait for somebody; in others nothing is waited for.
-SELECT run, agent, tenant, sequence FROM {front}.inbound_messages
+SELECT run, agent, tenant, sequence, definition FROM {front}.inbound_messages
 WHERE ended_at IS NULL AND updated_at < $1 AND status <> 'failed' AND (
     hold = 'none'
     OR (hold = 'waiting' AND hold_reason = status AND agent = ANY ($3) AND NOT (agent || ':' || status = ANY ($2)))

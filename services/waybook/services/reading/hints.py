@@ -21,10 +21,10 @@ class ReadModelHints:
     """
 
     def __init__(self, database_url: str, definitions: Iterable[AgentDefinition] = ()) -> None:
-        engines = [definition.engine for definition in definitions]
         self._url = database_url
-        self._agents = [engine.agent for engine in engines]
-        self._parked = [f"{engine.agent}:{state}" for engine in engines for state in engine.table.waits]
+        self._engines = {definition.engine.agent: definition.engine for definition in definitions}
+        self._agents = list(self._engines)
+        self._parked = [f"{e.agent}:{state}" for e in self._engines.values() for state in e.table.waits]
 
     async def pending_timers(self) -> Sequence[TimerRef]:
         """See Hints."""
@@ -36,7 +36,12 @@ class ReadModelHints:
     async def standing_still(self, since_ms: int) -> Sequence[Still]:
         """See Hints."""
         rows = await self._ask(lambda models: models.standing_still(since_ms, parked=self._parked, agents=self._agents))
-        return [Still(_key(row), row["sequence"]) for row in rows]
+        return [Still(_key(row), row["sequence"]) for row in rows if self._may_go_on(row)]
+
+    def _may_go_on(self, row: dict[str, Any]) -> bool:
+        """Whether a worker may carry the run's definition. Of one that nobody carries it would only fill its lane."""
+        engine = self._engines.get(row["agent"])
+        return engine is None or engine.carries(row["definition"])
 
     async def unsent(self, tenant: str) -> Sequence[RunKey]:
         """See Hints."""
