@@ -18,6 +18,7 @@ from waybook.engine.hold import why as explain
 from waybook.engine.ports import lane_consumer
 from waybook.events.codec import Codec
 from waybook.events.errors import TerminalError
+from waybook.inbox.remarks import DATE_OFF
 from waybook.inbox.starting import RAW
 from waybook.projections.errors import NoReadModels
 from waybook.services.bootstrap.agent_job import own_agents
@@ -52,7 +53,7 @@ def messages(status: Status = None, limit: Limit = None, data_dir: DataDir = Non
                 r["run"],
                 r["status"],
                 r["hold"],
-                r["from"],
+                author(r),
                 r["answer_to"],
                 r["subject"],
                 when(r["received_at"]),
@@ -63,10 +64,28 @@ def messages(status: Status = None, limit: Limit = None, data_dir: DataDir = Non
     )
 
 
+def author(row: dict[str, Any]) -> str:
+    """Who wrote: with the address only where it looks other than the one that an answer goes to."""
+    sender, address = row["from"] or "", row["answer_to"]
+    return str(sender.removesuffix(f" <{address}>")) if address else str(sender)
+
+
 def notes(row: dict[str, Any]) -> str:
     """What a person should know of a message beside its state: what failed, why it was put away, what is odd."""
-    archived = row["automated"] or row["archive_reason"]
-    return "; ".join(str(note) for note in (row["error_message"], archived, *(row["remarks"] or ())[:3]) if note)
+    put_away = row["automated"] or row["archive_reason"] or _threat(row)
+    odd = [_dated(row["date"]) if one == DATE_OFF else one for one in (row["remarks"] or ())[:2]]
+    return "; ".join(str(note) for note in (row["error_message"], put_away, *odd) if note)
+
+
+def _threat(row: dict[str, Any]) -> str | None:
+    """What the scan held a message for: the surest of its findings."""
+    found = (row["security_flags"] or {}).get("findings") if row["status"] == "quarantined" else None
+    surest = max(found, key=lambda f: float(f["confidence"]), default=None) if found else None
+    return f"{surest['kind']}: {surest['name']}" if surest else None
+
+
+def _dated(date: str | None) -> str:
+    return f"dated {date[:10]}" if date else DATE_OFF
 
 
 async def _messages(

@@ -18,8 +18,8 @@ out = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-WHOLE = frozenset({"run", "action", "status", "step", "type", "seq", "event", "approval"})
-"""Columns that are copied from the table into the next command, so they are never broken."""
+WHOLE = frozenset({"received", "run", "action", "status", "step", "type", "seq", "event", "approval"})
+"""Columns that are copied from the table into the next command, or read as one word: they are never broken."""
 
 
 def print_json(value: Any) -> None:

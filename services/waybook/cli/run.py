@@ -11,7 +11,7 @@ from typing import Any, Self
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from waybook.adapters.embedded.given import without_password
-from waybook.cli.look import notes
+from waybook.cli.look import author, notes
 from waybook.cli.options import DataDir, Json, MetricsPort, Paths
 from waybook.cli.output import err, fail, out, print_counts, print_json, print_table
 from waybook.cli.running import run_async
@@ -90,7 +90,7 @@ async def _run(settings: Settings, paths: list[Path], bar: Bar, data_dir: Path |
 def _print_report(report: Report) -> None:
     columns = ("run", "status", "hold", "from", "answer to", "subject", "notes")
     rows = [
-        (m["run"], m["status"], _hold(m), m["from"], m["answer_to"], m["subject"], notes(m)) for m in report.messages
+        (m["run"], m["status"], _hold(m), author(m), m["answer_to"], m["subject"], notes(m)) for m in report.messages
     ]
     if rows:
         print_table("messages", columns, rows)
