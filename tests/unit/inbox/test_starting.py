@@ -2,6 +2,8 @@
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from waybook.inbox.events import MailReceived
 from waybook.inbox.starting import EVENT_LIMIT, MailStart, mail_start
@@ -69,3 +71,27 @@ def test_an_ordinary_mail_is_not_touched() -> None:
     start, event = _start(_alternative(b'He said "hello".', b"<p>He said &quot;hello&quot;."))
     assert start.objects == {} and event.objects == {}
     assert event.mail.text is not None and event.mail.text.strip() == 'He said "hello".'
+
+
+SHARDS = (
+    b"Content-Type: ", b"multipart/mixed; boundary=a", b"multi\xadpart/mixed; boundary=a", b"te\xed\xa0\x80xt/plain",
+    b"text/html; charset=\xff", b"message/delivery-status", b"application/\xd0x; name=\xff\xfe", b"\n", b"\n\n", b"\r", b"--a",
+    b"--a--", b"Content-Disposition: attachment; filename*=utf-8''%ff%00", b"From: \xff <a\0@\xed\xb0\x80.x>", b"Subject: =?utf-8?b?/v8=?=",
+    b"Message-ID: <\xf0\x9f@\0>", b"Action: \xff", b"Status: 5.\xe91", b"BEGIN:VCALENDAR\nSUMMARY:\xff\0", b"text/calendar",
+    b"Authentication-Results: \xff", b"Date: \xff\xfe", b"Reply-To: \xff@\xff", b"References: <\0\xff>", b": \xff", b"\xef\xbb\xbf",
+)  # fmt: skip
+
+
+@given(st.lists(st.one_of(st.sampled_from(SHARDS), st.binary(max_size=6)), max_size=30))
+@settings(max_examples=300, deadline=None)
+def test_no_bytes_keep_a_mail_from_its_start(shards: list[bytes]) -> None:
+    """Broken bytes in any place of any header: the start can be stored and read again, without a NUL."""
+    start, event = _start(b"".join(shards))
+    assert b"\\u0000" not in bytes(start.payload.body)
+    assert msgspec.json.decode(msgspec.json.encode(event), type=MailReceived) == event
+
+
+def test_a_type_that_is_none_counts_as_plain_text() -> None:
+    """The words of such a part are read, and what is stored of it holds no bytes that cannot be stored."""
+    _, event = _start(HEAD + b"Content-Type: te\xed\xa0\x80xt/html\n\nWhere is order 12?\n")
+    assert event.mail.text == "Where is order 12?\n"

@@ -2,8 +2,8 @@
 
 from waybook.events.command import Answer
 from waybook.events.subjects import RunKey
-from waybook.inbox.intake.sources import Skipped
-from waybook.services.intake.starts import Submission, taken_or_refused
+from waybook.inbox.intake.sources import Item, Skipped
+from waybook.services.intake.starts import GROUP, GROUP_BYTES, Submission, _grouped, taken_or_refused
 
 
 def _submitted(path: str, *, ok: bool | None, already: bool = False) -> Submission:
@@ -25,3 +25,12 @@ def test_every_mail_is_in_exactly_one_of_taken_and_left_out() -> None:
     assert [one.path for one in taken] == ["new", "known", "unanswered"]
     assert [one.path for one in left_out] == ["empty", "refused"]
     assert "invalid_input" in left_out[1].reason and "it does not fit" in left_out[1].reason
+
+
+def test_large_mails_are_published_in_small_groups() -> None:
+    """What is in memory at once does not grow with the number of large mails."""
+    large = [Item(str(n), bytes(GROUP_BYTES // 2)) for n in range(5)]
+    assert [len(group) for group in _grouped(large)] == [2, 2, 1]
+    small = [Skipped(str(n), "The file is empty.") for n in range(GROUP)] + [Item("x", b"y")] * 3
+    assert [len(group) for group in _grouped(small)] == [GROUP, 3]
+    assert list(_grouped([])) == []

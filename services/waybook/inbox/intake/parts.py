@@ -19,6 +19,7 @@ MAX_DEPTH = 30
 MAX_TEXT = 1024 * 1024
 """Characters of readable text kept of one part; the raw mail holds the rest."""
 _BOUNDARY_LINE = re.compile(r"^--([^\s-][^\r\n]{0,69}?)(?:--)?[ \t]*$", re.MULTILINE)
+_TYPE = re.compile(r"[!#-'*+.0-9a-z^-~-]{1,127}/[!#-'*+.0-9a-z^-~-]{1,127}")
 _NO_VALUE = re.compile(r";\s*[\w-]+\*?(?:\d+\*?)?\s*(?:;|$)")
 _REPORT_TYPES = frozenset({"text/rfc822-headers", "message/delivery-status", "message/disposition-notification"})
 _RICH = frozenset({"text/enriched", "text/richtext"})
@@ -192,10 +193,12 @@ def _has_cid(part: Part | None) -> bool:
 
 
 def _content_type(part: Part) -> str:
+    """The type of a part; one that is not of the standard's form counts as plain text, as RFC 2045 (5.2) says."""
     try:
-        return part.get_content_type().strip().lower()
+        found = part.get_content_type().strip().lower()
     except Exception:  # noqa: BLE001 - see above
         return "application/octet-stream"
+    return found if _TYPE.fullmatch(found) else "text/plain"
 
 
 def _charset(part: Part) -> str | None:

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable
-from itertools import islice
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from uuid import uuid4
 
 import msgspec
@@ -24,6 +23,11 @@ UNANSWERED = 2_000
 
 FULL_PAUSE_S = 0.5
 REUSED = "-reused"
+GROUP_BYTES = 8 * 1024 * 1024
+"""Bytes of mails after which a group is published: with the largest mails a group is one or two of them."""
+
+
+UNREADABLE = "The mail could not be read: a fault of this program, which its log describes."
 
 
 class Submission(msgspec.Struct):
@@ -93,20 +97,26 @@ class Starts:
         if not self._listening:
             self._connection.subscribe(self._inbox, self._receive)
             self._listening = True
-        source = iter(items)
-        while group := list(islice(source, GROUP)):
+        for group in _grouped(items):
             mails = [item for item in group if isinstance(item, Item)]
             for skipped in group:
                 if isinstance(skipped, Skipped):
                     yield skipped
-            for submission in await self._publish(mails):
-                yield submission
+            for one in await self._publish(mails):
+                yield one
             await self._until_few_open()
 
-    async def _publish(self, mails: list[Item]) -> list[Submission]:
-        starts = [await asyncio.to_thread(self._start, item) for item in mails]
-        submissions, messages = [], []
-        for item, start in zip(mails, starts, strict=True):
+    async def _publish(self, mails: list[Item]) -> list[Submission | Skipped]:
+        submissions: list[Submission | Skipped] = []
+        messages = []
+        for item in mails:
+            try:
+                start = await asyncio.to_thread(self._start, item)
+            except Exception:
+                # The mails behind it must not wait for it; what it holds is for whoever reads the log.
+                log.exception("a mail cannot be read", extra={"action": "mail_unreadable", "path": item.path})
+                submissions.append(Skipped(item.path, UNREADABLE))
+                continue
             for name, data in start.objects.items():
                 await self._objects.put(name, data)
             command = uuid4().hex
@@ -187,3 +197,17 @@ class Starts:
             await asyncio.wait_for(self._answered.wait(), timeout_s)
         except TimeoutError:
             return
+
+
+def _grouped(items: Iterable[Item | Skipped]) -> Iterator[list[Item | Skipped]]:
+    """What is published together: at most 64, and few where they are large."""
+    group: list[Item | Skipped] = []
+    size = 0
+    for item in items:
+        group.append(item)
+        size += len(item.raw) if isinstance(item, Item) else 0
+        if len(group) == GROUP or size >= GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
