@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-Fault = Literal["none", "drop_before", "drop_after", "late", "451", "554"]
+Fault = Literal["none", "stalls", "drop_before", "drop_after", "late", "451", "554"]
 
 
 class MailServer:
@@ -32,7 +32,10 @@ class MailServer:
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
-        """A recipient that is not taken."""
+        """A recipient that is not taken, or about whom the server says nothing for a while."""
+        if self.fault == "stalls":
+            self.fault = "none"
+            await asyncio.sleep(self.late_s)
         if address == self.refused:
             return "550 nobody of that name"
         envelope.rcpt_tos.append(address)
