@@ -9,6 +9,7 @@ import pytest
 from waybook.services.bootstrap.settings import Settings
 
 ROOT = Path(__file__).parents[3]
+VARIABLE = re.compile(r"\bWAYBOOK_[A-Z_]+\b")
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -19,16 +20,13 @@ def test_every_setting_stands_in_a_guide(name: str) -> None:
     assert any(variable.search(guide.read_text()) for guide in GUIDES)
 
 
-def test_every_variable_of_a_guide_is_a_setting() -> None:
+def test_every_variable_of_a_guide_is_read_by_the_program() -> None:
     """Those of the test suite and of passwords in examples aside."""
-    known = {f"WAYBOOK_{field.name.upper()}" for field in msgspec.structs.fields(Settings)} | {
-        "WAYBOOK_LOG",
-        "WAYBOOK_CONFIG",
-    }
-    named = {name for guide in GUIDES for name in re.findall(r"\bWAYBOOK_[A-Z_]+\b", guide.read_text())}
-    assert {
-        n for n in named - known if not re.match(r"WAYBOOK_(?:TEST|NATS_[A-Z]+_PASSWORD|CONTAINER|CASES)", n)
-    } == set()
+    known = {f"WAYBOOK_{field.name.upper()}" for field in msgspec.structs.fields(Settings)}
+    for source in (ROOT / "services").rglob("*.py"):
+        known.update(VARIABLE.findall(source.read_text()))
+    named = {name for guide in GUIDES for name in VARIABLE.findall(guide.read_text())}
+    assert {n for n in named - known if not re.match(r"WAYBOOK_(?:TEST|NATS_[A-Z]+_PASSWORD|CONTAINER|CASES)", n)} == set()
 
 
 def test_the_guide_of_operators_names_the_sync_setting_and_the_risk_of_the_default() -> None:
