@@ -3,7 +3,7 @@
     @step
     async def report(self, asked: Asked, approvals: Approvals) -> ReportReady:
         ...
-        approvals.request("send", resource="mailto:board@example.org", params=mail, answer=Released, within_s=3 * 24 * 3600)
+        approvals.request("mail", resource="mailto:board@example.org", params=mail, answer=Released, within_s=3 * 24 * 3600)
         return ReportReady(...)
 
     @step
@@ -45,6 +45,8 @@ class Approvals:
         summary: str | None = None,
     ) -> str:
         """Asks people to approve `action` on `resource` with exactly these parameters; returns their digest.
+
+        `action` is the name of the side effect that is to use it.
 
         `params` is anything that becomes JSON, or the bytes that will leave. `answer` is the event that tells the run
         of the decision: one type for all of them, or by decision (approved, rejected, expired). `deciders` are the

@@ -182,7 +182,7 @@ def test_an_approval_is_used_once_by_one_operation_for_what_it_was_given() -> No
     history = reported()
     assert usable(history) == "undecided"
     history.say()
-    assert usable(history, digest="d2") == "changed"
+    assert usable(history, digest="d2") == "changed" and usable(history, action="pay") == "other_action"
     assert approvals.find(history.it, "send", "d1") == "2.0" and approvals.find(history.it, "send", "d2") is None
     used = approvals.use(history.it, "2.0", "op")
     assert [type(event).__name__ for event in used] == ["ApprovalUsed", "TimerCancelled"]
