@@ -140,6 +140,18 @@ def test_a_run_is_cancelled_with_a_reason(shell: Shell, drafted: str) -> None:
     assert shell.json("why", drafted)["next_move"] == "none: the run has ended as cancelled"
 
 
+def test_a_run_that_a_person_took_over_stands_still_until_it_is_handed_back(shell: Shell, drafted: str) -> None:
+    """`why` names who has it; the approval that waited still waits afterwards."""
+    assert shell.json("take-over", drafted, "--reason", "by phone", "--as", "ann")["ok"]
+    assert refused(shell, "take-over", drafted, "--as", "bob")["reason"] == "taken_over"
+    held = shell.json("why", drafted)["hold"]
+    assert held["reason"] == "taken_over" and "ann" in held["text"]
+    (message,) = [m for m in shell.json("messages") if m["run"] == drafted]
+    assert (message["hold"], message["hold_reason"]) == ("waiting", "taken_over")
+    assert shell.json("hand-back", drafted, "--as", "ann")["ok"]
+    assert shell.json("why", drafted)["hold"]["reason"] == "approval"
+
+
 def test_several_runs_are_decided_on_at_once(shell: Shell, drafted: str) -> None:
     """One outcome each; more than fifty are refused as a whole before anything is given."""
     output = shell.run("approve", drafted, drafted, f"{drafted}/99.9", "--as", "ann", "--json", code=1)

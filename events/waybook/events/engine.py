@@ -383,6 +383,20 @@ class CommandConvicted(_Event, frozen=True, kw_only=True):
     reason: str
 
 
+class RunTakenOver(_Event, frozen=True, kw_only=True):
+    """A person goes on with the run by hand: nothing of it begins any more until it is handed back."""
+
+    by: str
+    reason: str | None = None
+
+
+class RunHandedBack(_Event, frozen=True, kw_only=True):
+    """A person gives the run back: what was broken off and what is due begins again."""
+
+    by: str
+    reason: str | None = None
+
+
 class RunEnded(_Event, frozen=True, kw_only=True):
     """The run entered a terminal state, or ended with an error (`reason`).
 
@@ -491,6 +505,8 @@ EngineEvent = (
     | ChildRequested
     | CancelRequested
     | CommandConvicted
+    | RunTakenOver
+    | RunHandedBack
     | RunEnded
     | Reserved
     | ReservationSettled

@@ -191,8 +191,8 @@ def _stands_pending(
     )
 
 
-def _nothing_due(change: RunChange, event: e.WalkStarted | e.RunEnded) -> None:
-    """What was due in a run or walk that is over will not begin."""
+def _nothing_due(change: RunChange, event: e.WalkStarted | e.RunEnded | e.RunTakenOver) -> None:
+    """What was due in a run or walk that is over, or that a person has taken over, will not begin."""
     progress = change.progress
     if type(event) is e.WalkStarted:
         progress.walk = event.n
@@ -216,6 +216,7 @@ HANDLERS: dict[type, Handler] = {
     e.TimerFired: _timer_fired,
     e.WalkStarted: _nothing_due,
     e.RunEnded: _nothing_due,
+    e.RunTakenOver: _nothing_due,
 }
 
 

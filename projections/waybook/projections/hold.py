@@ -36,6 +36,8 @@ def hold(progress: Progress) -> Hold:
         return Hold("reconciling", "disputed")
     if progress.outcome is not None:
         return MOVING
+    if progress.taken_over:
+        return Hold("waiting", "taken_over")
     if progress.status == FAILED:
         return _failed(progress)
     if progress.approvals:
@@ -111,6 +113,14 @@ def _convicted(change: RunChange, event: e.CommandConvicted) -> None:
     change.progress.convicted[event.command] = event.reason
 
 
+def _taken_over(change: RunChange, event: e.RunTakenOver) -> None:
+    change.progress.taken_over = True
+
+
+def _handed_back(change: RunChange, event: e.RunHandedBack | e.WalkStarted) -> None:
+    change.progress.taken_over = False
+
+
 HANDLERS: dict[type, Handler] = {
     e.RetryScheduled: _retry_scheduled,
     e.TimerArmed: _timer_armed,
@@ -123,4 +133,7 @@ HANDLERS: dict[type, Handler] = {
     e.OperationSettled: _settled,
     e.OperationDisputed: _disputed,
     e.CommandConvicted: _convicted,
+    e.RunTakenOver: _taken_over,
+    e.RunHandedBack: _handed_back,
+    e.WalkStarted: _handed_back,
 }

@@ -75,6 +75,7 @@ class Progress(msgspec.Struct, array_like=True):
     unknown: dict[str, str] = {}
     disputed: dict[str, str] = {}
     asks: dict[str, str] = {}
+    taken_over: bool = False
 
 
 def execution(walk: int, step: str, trigger: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from waybook.cli.giving import WAIT, Actor, CommandId, Given, NeededReason, Patience, actor_name, giving, report
+from waybook.cli.giving import WAIT, Actor, CommandId, Given, NeededReason, Patience, Reason, actor_name, giving, report
 from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.running import run_async
 from waybook.cli.runs import find_run
@@ -54,6 +54,38 @@ def cancel(
     payload = {"reason": reason}
     given = run_async(_give(Settings.load(), "cancel", run, payload, agent, actor_name(by), command_id, wait, data_dir))
     report(given, f"{given.key.run} was cancelled", as_json=as_json)
+
+
+def take_over(
+    run: RunId,
+    reason: Reason = None,
+    agent: Agent = "inbox",
+    by: Actor = None,
+    command_id: CommandId = None,
+    wait: Patience = WAIT,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run by hand: nothing of it begins any more until it is handed back."""
+    payload, actor = {"reason": reason}, actor_name(by)
+    given = run_async(_give(Settings.load(), "take-over", run, payload, agent, actor, command_id, wait, data_dir))
+    report(given, f"{given.key.run} is in the hands of {actor}", as_json=as_json)
+
+
+def hand_back(
+    run: RunId,
+    reason: Reason = None,
+    agent: Agent = "inbox",
+    by: Actor = None,
+    command_id: CommandId = None,
+    wait: Patience = WAIT,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Give a run back that was taken over: what was broken off and what is due begins again."""
+    payload, actor = {"reason": reason}, actor_name(by)
+    given = run_async(_give(Settings.load(), "hand-back", run, payload, agent, actor, command_id, wait, data_dir))
+    report(given, f"{given.key.run} goes on by itself", as_json=as_json)
 
 
 async def _give(

@@ -6,7 +6,7 @@ given, on the state that the ones before it left, so the result is the same as o
 
 from collections.abc import Sequence
 
-from waybook.engine import approvals, claims, delegation, operations
+from waybook.engine import approvals, claims, delegation, operations, takeover
 from waybook.engine.deadlines import arm_run_deadline, fail_run, run_deadline
 from waybook.engine.definition import Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
@@ -23,6 +23,7 @@ from waybook.engine.inputs import (
     Delivered,
     Exec,
     Failed,
+    HandBack,
     Input,
     Move,
     Nothing,
@@ -34,6 +35,7 @@ from waybook.engine.inputs import (
     Retry,
     Signal,
     Start,
+    TakeOver,
     World,
 )
 from waybook.engine.intents import EFFECTS, Settle
@@ -186,6 +188,10 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
         return _move(recorder, delivered, body)
     if isinstance(body, Cancel):
         return _cancel(recorder, body)
+    if isinstance(body, TakeOver):
+        return takeover.take_over(recorder, delivered, body)
+    if isinstance(body, HandBack):
+        return takeover.hand_back(recorder, delivered, body)
     if isinstance(body, Restart):
         return _restart(recorder, delivered, body)
     return _signal(recorder, delivered, body)

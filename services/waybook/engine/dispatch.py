@@ -57,8 +57,10 @@ def _all(types: tuple[str, ...], run: Run, until: int) -> tuple[str, ...]:
 
 
 def may_begin(definition: Definition, run: Run) -> bool:
-    """Whether anything may begin: not in a terminal state, not in `failed`."""
-    return not run.ended and run.state != FAILED and run.state not in definition.table.terminal
+    """Whether anything may begin: not in a terminal state, not in `failed`, not while a person has taken the run over."""
+    if run.ended or run.state == FAILED or run.taken_over is not None:
+        return False
+    return run.state not in definition.table.terminal
 
 
 def dispatch(recorder: Recorder, names: Sequence[str], holder: Holder) -> None:

@@ -266,6 +266,7 @@ def _walk_started(run: Run, event: e.WalkStarted, name: str, at: int) -> None:
     run.waited = {}
     run.walk = event.n
     run.walk_token = event.token
+    run.taken_over = None
     run.unhandled = []
     run.offers = {}
     run.retries = {}
@@ -357,6 +358,16 @@ def _child_requested(run: Run, event: e.ChildRequested, name: str, at: int) -> N
     run.children = {**run.children, event.request: event}
 
 
+def _taken_over(run: Run, event: e.RunTakenOver, name: str, at: int) -> None:
+    run.taken_over = event.by
+    run.retries = {}
+    run.offers = {}
+
+
+def _handed_back(run: Run, event: e.RunHandedBack, name: str, at: int) -> None:
+    run.taken_over = None
+
+
 def _ended(run: Run, event: e.RunEnded, name: str, at: int) -> None:
     run.outcome = event.outcome
     run.result = event.result
@@ -400,6 +411,8 @@ _HANDLERS: dict[type, Callable[[Run, Any, str, int], None]] = {
     e.OperationSettled: _settled,
     e.OperationDisputed: _disputed,
     e.CommandConvicted: _convicted,
+    e.RunTakenOver: _taken_over,
+    e.RunHandedBack: _handed_back,
     e.RunEnded: _ended,
     e.ThreadJoined: thread.fold_joined,
     e.ThreadStatusSet: thread.fold_status,

@@ -52,6 +52,8 @@ def hold(definition: Definition, run: Run, *, elsewhere: bool = False, dead: Dea
     stuck = _dead(run, dead)
     if stuck is not None:
         return stuck
+    if run.taken_over is not None:
+        return Hold("waiting", "taken_over", text=f"{run.taken_over} has taken it over; `hand-back` lets it go on")
     if run.state == FAILED:
         return _failed(run, definition if own else None)
     if run.approvals and (waiting := open_approvals(run)):

@@ -79,6 +79,18 @@ class Restart(msgspec.Struct, frozen=True):
     reason: str = "restarted by a person"
 
 
+class TakeOver(msgspec.Struct, frozen=True):
+    """A person goes on with the run by hand."""
+
+    reason: str | None = None
+
+
+class HandBack(msgspec.Struct, frozen=True):
+    """A person gives a run back that was taken over."""
+
+    reason: str | None = None
+
+
 class Exec(msgspec.Struct, frozen=True):
     """Begin an offered execution."""
 
@@ -114,7 +126,21 @@ class ChildAnswer(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-Body = Start | Signal | Move | Retry | Cancel | Continue | Exec | Restart | Decide | Settle | ChildAnswer
+Body = (
+    Start
+    | Signal
+    | Move
+    | Retry
+    | Cancel
+    | Continue
+    | Exec
+    | Restart
+    | Decide
+    | Settle
+    | ChildAnswer
+    | TakeOver
+    | HandBack
+)
 
 
 class Delivered(msgspec.Struct, frozen=True):

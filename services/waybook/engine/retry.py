@@ -111,7 +111,7 @@ def retry(recorder: Recorder, delivered: Delivered, request: RetryRequest) -> Ou
         recorder.record(e.TimerFired(timer=request.timer))
         if not due:
             return Accepted()
-    _take_up(recorder, due, Holder(delivered.command.id, delivered.claim))
+    take_up_again(recorder, due, Holder(delivered.command.id, delivered.claim))
     return Accepted()
 
 
@@ -119,9 +119,11 @@ def _not_failed(recorder: Recorder) -> Refused | None:
     run = recorder.run
     if run.ended:
         return Refused("terminal", f"the run has ended as {run.outcome}")
+    if run.taken_over is not None:
+        return Refused("taken_over", f"{run.taken_over} has taken the run over; it has to be handed back first")
     if run.state != FAILED:
         return Refused("illegal_edge", f"only a failed run can be tried again; this one is {run.state}")
-    if _way_back(recorder) is None:
+    if way_back(recorder) is None:
         return Refused("illegal_edge", "the lifecycle table has no way back from `failed`")
     return None
 
@@ -146,7 +148,7 @@ def _due_by(recorder: Recorder, timer: str) -> list[Action]:
         return []  # it is taken up with what failed
     failed = _failed_actions(recorder)
     waiting = {execution_key(run.walk, r.step, r.trigger) for r in run.retries.values() if r.timer == timer}
-    blocked = run.state == FAILED and (any(a.exhausted for a in failed) or _way_back(recorder) is None)
+    blocked = run.state == FAILED and (any(a.exhausted for a in failed) or way_back(recorder) is None)
     if blocked or not any(a.execution in waiting for a in failed):
         return []
     return [a for a in failed if a.execution in waiting or not (a.exhausted or _is_scheduled(run, a))]
@@ -157,7 +159,7 @@ def _is_scheduled(run: Run, action: Action) -> bool:
     return scheduled is not None and scheduled.timer in run.timers
 
 
-def _take_up(recorder: Recorder, due: list[Action], holder: Holder) -> None:
+def take_up_again(recorder: Recorder, due: list[Action], holder: Holder) -> None:
     """Moves a failed run back, disposes of what came meanwhile, begins `due` and all else that is due."""
     for action in due:
         waiting = recorder.run.retries.get(action.execution)
@@ -178,7 +180,7 @@ def _take_up(recorder: Recorder, due: list[Action], holder: Holder) -> None:
     dispatch_all(recorder, holder, fresh=unhandled)
 
 
-def _way_back(recorder: Recorder) -> Row | PathStep | None:
+def way_back(recorder: Recorder) -> Row | PathStep | None:
     """The first move out of `failed`: the one recorded when a person led the run out of it, or the table's row."""
     run = recorder.run
     if run.path and run.path[0].from_state == FAILED:

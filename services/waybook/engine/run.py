@@ -138,6 +138,7 @@ class Run(msgspec.Struct, kw_only=True):
     id. `visible` lists, by type, the events that steps of the current walk may bind, in log order.
     `initial` is the state that it began in. `executions` maps an execution to its newest action, `open` holds running and released actions. `path` is
     the way from the initial state, as a retry repeats it; `unhandled` names events that came while it was failed.
+    `taken_over` is the person who goes on with it by hand.
     `waiting` maps an attempt that ended to wait for an operation to that operation's key; `generations` counts deliberate
     repetitions of operations by step, name and key; `waited` says how long (ms) an execution was told to wait so far. These
     are replaced, never changed, so copies share them. `retries` are next attempts by execution.
@@ -189,6 +190,7 @@ class Run(msgspec.Struct, kw_only=True):
     thread_changes: tuple[tuple[str, tuple[ContextChange, ...]], ...] = ()
     gate_failure: tuple[str, Failure] | None = None
     children: Mapping[str, ChildRequested] = {}
+    taken_over: str | None = None
     outcome: str | None = None
     result: str | None = None
     reason: str | None = None

@@ -18,6 +18,7 @@ from waybook.engine.inputs import (
     Delivered,
     Exec,
     Failed,
+    HandBack,
     Input,
     Move,
     Outcome,
@@ -27,6 +28,7 @@ from waybook.engine.inputs import (
     Retry,
     Signal,
     Start,
+    TakeOver,
     World,
 )
 from waybook.engine.intents import Settle
@@ -42,7 +44,7 @@ T0 = 1_800_000_000_000
 """A point of the five-minute grid, in ms UTC."""
 
 VERBS = {Start: "start", Signal: "signal", Move: "move", Retry: "retry", Cancel: "cancel", Continue: "continue",
-         Exec: "exec", Decide: "decide", Settle: "settle"}  # fmt: skip
+         Exec: "exec", Decide: "decide", Settle: "settle", TakeOver: "take-over", HandBack: "hand-back"}  # fmt: skip
 
 
 def output(event: str, branch: str | None = None, **fields: Any) -> Output:

@@ -259,6 +259,16 @@ class RandomRun:
             elif taken[1].walk == self.walk:
                 self._begin(taken[1].step, taken[1].trigger, taken[1].attempt + 1)
 
+    def take_over(self) -> None:
+        for action in (*self.open, *self.released):
+            self._add(e.ActionAbandoned(action=action, reason="taken_over"))
+        for group in (self.open, self.released, self.retries, self.offers):
+            group.clear()
+        self._add(e.RunTakenOver(by="p"))
+
+    def hand_back(self) -> None:
+        self._add(e.RunHandedBack(by="p"))
+
     def move(self) -> None:
         self._move(self.chance.choice(STATES), archive_reason=self.chance.choice((None, "spam")))
 
@@ -296,7 +306,7 @@ _MOVES: tuple[Callable[[RandomRun], None], ...] = (
     RandomRun.cancel_timer, RandomRun.arm, RandomRun.release, RandomRun.wait, RandomRun.resume, RandomRun.lose, RandomRun.renew,
     RandomRun.offer, RandomRun.take_offer, RandomRun.ask, RandomRun.decide, RandomRun.use, RandomRun.intend, RandomRun.settle,
     RandomRun.settle, RandomRun.dispute, RandomRun.park, RandomRun.go_on,
-    RandomRun.move, RandomRun.set_fields, RandomRun.restart, RandomRun.end,
+    RandomRun.move, RandomRun.take_over, RandomRun.hand_back, RandomRun.set_fields, RandomRun.restart, RandomRun.end,
 )  # fmt: skip
 
 

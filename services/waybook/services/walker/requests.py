@@ -13,12 +13,14 @@ from waybook.engine.inputs import (
     Decide,
     Delivered,
     Exec,
+    HandBack,
     Move,
     Output,
     Restart,
     Retry,
     Signal,
     Start,
+    TakeOver,
 )
 from waybook.engine.intents import Settle
 from waybook.engine.ports import Delivery, Objects
@@ -98,6 +100,12 @@ class RestartPayload(msgspec.Struct, frozen=True):
 
     keep: tuple[str, ...] = ()
     reason: str = "restarted by a person"
+
+
+class ReasonPayload(msgspec.Struct, frozen=True):
+    """Payload of `take-over` and `hand-back`."""
+
+    reason: str | None = None
 
 
 class ExecPayload(msgspec.Struct, frozen=True):
@@ -228,6 +236,9 @@ def _other_body(subject: CommandSubject, command: Command, definition: AgentDefi
         return Restart(restart.keep, restart.reason)
     if verb == "answer":
         return msgspec.json.decode(raw, type=ChildAnswer)
+    if verb in ("take-over", "hand-back"):
+        reason = msgspec.json.decode(raw, type=ReasonPayload).reason
+        return TakeOver(reason) if verb == "take-over" else HandBack(reason)
     if verb == "continue":
         return Continue()
     if verb == "exec":
