@@ -21,7 +21,7 @@ def test_the_program_of_the_readme_runs_and_prints_its_answer(tmp_path: Path) ->
 
 def test_the_commands_of_the_readme_exist() -> None:
     """Every command that the README's table names has a help text."""
-    rows = re.findall(r"^\| `waybook ([a-z]+)", README.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(r"^\| `waybook ([a-z-]+)", README.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(rows) >= 6
     for command in rows:
         done = subprocess.run(
