@@ -26,7 +26,9 @@ def test_every_variable_of_a_guide_is_read_by_the_program() -> None:
     for source in (ROOT / "services").rglob("*.py"):
         known.update(VARIABLE.findall(source.read_text()))
     named = {name for guide in GUIDES for name in VARIABLE.findall(guide.read_text())}
-    assert {n for n in named - known if not re.match(r"WAYBOOK_(?:TEST|NATS_[A-Z]+_PASSWORD|CONTAINER|CASES)", n)} == set()
+    assert {
+        n for n in named - known if not re.match(r"WAYBOOK_(?:TEST|NATS_[A-Z]+_PASSWORD|CONTAINER|CASES)", n)
+    } == set()
 
 
 def test_the_guide_of_operators_names_the_sync_setting_and_the_risk_of_the_default() -> None:
