@@ -18,9 +18,6 @@ import msgspec
 
 from waybook.events.errors import RetryableError, TerminalError, WaybookError
 
-CALL_MS = 30_000
-"""How long a call may take by default; shorter than the lease of a command."""
-
 
 class Receipt(msgspec.Struct, frozen=True):
     """A side effect that surely happened. `key` is the operation's key in the run, `evidence` what the other side said.

@@ -132,3 +132,28 @@ def _operation(run: Run, given: str) -> str:
         raise InvalidInput(f"several operations {given} are open: {', '.join(found)}; name one")
     known = ", ".join(run.operations) or "none"
     raise InvalidInput(f"run {run.key.run} has no open operation {given!r}; it has {known}")
+
+
+def compensate(
+    run: RunId,
+    agent: Agent = "inbox",
+    by: Actor = None,
+    command_id: CommandId = None,
+    wait: Patience = WAIT,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Undo what a run has done outside, the latest first; it stops at what fails or is unknown.
+
+    The answer says that it began; `waybook operations RUN` shows how far it came.
+    """
+    given = run_async(_compensate(Settings.load(), run, agent, actor_name(by), command_id, wait, data_dir))
+    report(given, f"undoing what {given.key.run} has done", as_json=as_json)
+
+
+async def _compensate(
+    settings: Settings, run: str, agent: str, actor: str, command_id: str | None, wait: float, data_dir: Path | None
+) -> Given:
+    async with giving(settings, "compensate", data_dir, wait) as (installation, client):
+        key = await find_run(installation, run, agent)
+        return Given(key, await client.give(key, "compensate", {}, actor=actor, command=command_id))

@@ -8,7 +8,7 @@ from waybook.engine.aggregates.grants import Grants
 from waybook.engine.aggregates.policy import Policy
 from waybook.engine.aggregates.thread import Thread
 from waybook.engine.contract import Contract
-from waybook.engine.intents import Effect, Settle
+from waybook.engine.intents import Compensate, Effect, Settle
 from waybook.engine.run import Run
 from waybook.events.command import Command
 from waybook.events.engine import Claim, ContextChange, EngineEvent, Failure, Parent, TokenUsage
@@ -137,6 +137,7 @@ Body = (
     | Restart
     | Decide
     | Settle
+    | Compensate
     | ChildAnswer
     | TakeOver
     | HandBack
@@ -214,11 +215,13 @@ class Accepted(msgspec.Struct, frozen=True):
     """The input changed the run.
 
     `asks`: operations whose other side is to be asked now what came of them. `wakes`: operations that are settled, and
-    for which something waits that only a command can take up.
+    for which something waits that only a command can take up. `makes`: operations that whoever stored this commit calls
+    now, for no body does.
     """
 
     asks: tuple[str, ...] = ()
     wakes: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
 
 
 class Refused(msgspec.Struct, frozen=True):

@@ -6,6 +6,12 @@ import msgspec
 
 from waybook.events.engine import OperationOutcome
 
+CALL_MS = 30_000
+"""How long a call may take by default; shorter than the lease of a command."""
+
+UNDO = "undo:"
+"""What begins the name and the key of an undoing."""
+
 SettledBy = Literal["call", "find", "person"]
 
 
@@ -23,7 +29,7 @@ class Intend(msgspec.Struct, frozen=True):
     params: dict[str, Any]
     ordinal: int = 0
     key: str | None = None
-    call_ms: int = 30_000
+    call_ms: int = CALL_MS
     approval: str | None = None
     received_at: int | None = None
     reservation: str | None = None
@@ -54,6 +60,10 @@ class Park(msgspec.Struct, frozen=True):
     key: str
     until: int | None
     evidence: dict[str, Any] = {}
+
+
+class Compensate(msgspec.Struct, frozen=True):
+    """A person has everything undone that the run has done outside, the latest first."""
 
 
 Effect = Intend | Settle | Park

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from waybook.engine.definition import KILL_SWITCH_ON, Definition
 from waybook.engine.inputs import Completed, Continue, Decide, Delivered, Failed, Input, Retry, Signal
-from waybook.engine.intents import Intend
+from waybook.engine.intents import UNDO, Compensate, Intend, Settle
 
 POLICY, GRANTS, THREAD = "policy", "grants", "thread"
 
@@ -25,7 +25,9 @@ def needs(definition: Definition, inputs: Sequence[Input]) -> frozenset[str]:
                     found |= reads.get(output.event, NONE)
         elif isinstance(one, Delivered):
             body = one.body
-            if isinstance(body, Decide):
+            if isinstance(body, Compensate | Settle):
+                found |= {POLICY}
+            elif isinstance(body, Decide):
                 found |= DECIDING.union(*reads.values())
             elif reads and isinstance(body, Continue):
                 found |= reads.get(KILL_SWITCH_ON, NONE)
@@ -33,6 +35,9 @@ def needs(definition: Definition, inputs: Sequence[Input]) -> frozenset[str]:
                 found |= reads.get(body.output.event, NONE)
             elif reads and isinstance(body, Retry):
                 found |= NONE.union(*reads.values())  # what came while the run was failed is put before the table
+        elif isinstance(one, Settle):
+            if one.key.startswith(UNDO):  # the next undoing may begin with it
+                found |= {POLICY}
         elif isinstance(one, Intend):
             found |= DECIDING if one.approval is not None else {POLICY}
         elif reads and isinstance(one, Failed):

@@ -19,7 +19,7 @@ import msgspec
 from waybook.engine import approvals
 from waybook.engine.dispatch import begin_or_offer, may_begin
 from waybook.engine.inputs import Accepted, Nothing, Outcome, Refused
-from waybook.engine.intents import Effect, Intend, Park, Settle
+from waybook.engine.intents import CALL_MS, UNDO, Effect, Intend, Park, Settle
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action, Operation, Run
 from waybook.events import engine as e
@@ -28,10 +28,11 @@ FIRST_ASK_MS = 30_000
 LONGEST_ASK_MS = 3_600_000
 """How long a reconcile job waits before it asks the other side again: as long as it has waited so far, within these."""
 
+COMPENSATION = "compensate:"
+"""What begins the `action` of an undoing that a command began, before the command's id."""
+
 CLOCK_MARGIN_MS = 5_000
 """How far the clocks of two workers may be apart."""
-
-UNDO = "undo:"
 
 
 def operation_key(run: Run, action: Action, intend: Intend) -> str:
@@ -107,8 +108,7 @@ def _generation(run: Run, action: Action, one: Intend) -> int:
 
 
 def _refusal(recorder: Recorder, one: Intend, action: Action, key: str, known: Operation | None) -> Refused | None:
-    policy = recorder.world.policy
-    if policy is not None and policy.kill_switch.on:
+    if _kill_switch(recorder):
         return Refused("kill_switch", "the kill switch is on: no side effect begins")
     if recorder.now >= action.deadline:
         return Refused("deadline", f"the time of step {action.step} is over")
@@ -148,10 +148,11 @@ def settle(recorder: Recorder, one: Settle, holder: Holder | None = None, *, per
         evidence = one.evidence if person is None else {**one.evidence, "person": person}
         recorder.record(e.OperationSettled(key=one.key, outcome=one.outcome, by=one.by, evidence=evidence))
     wakes = _go_on(recorder, one, holder) if not is_open(recorder.run.operations[one.key]) else False
+    makes = _undo_next(recorder, known) if known.outcome != "succeeded" == one.outcome else ()
     if not one.ask_again:
         _cancel_timers(recorder, one.key, "for_a_person")
     if len(recorder.events) > before:
-        return Accepted(wakes=(one.key,) if wakes else ())
+        return Accepted(wakes=(one.key,) if wakes else (), makes=makes)
     return Nothing("settled")
 
 
@@ -209,6 +210,67 @@ def settled_waits(run: Run) -> list[Action]:
 def _cancel_timers(recorder: Recorder, key: str, reason: str) -> None:
     for timer in [t for t, armed in recorder.run.timers.items() if armed.about == key]:
         recorder.record(e.TimerCancelled(timer=timer, reason=reason))
+
+
+# --- undoing by command
+
+
+def compensate(recorder: Recorder, command: str) -> Outcome:
+    """Undoes what the run has done, the latest first, one after the other; no body of a step has to run for it.
+
+    Accepted says with `makes` what to call now; the outcome of each brings the next. One that fails or is unknown stops
+    it, and the same command of a person goes on there.
+    """
+    run = recorder.run
+    if run.ended:
+        return Refused("terminal", f"the run has ended as {run.outcome}")
+    if any(a.status == "running" for a in run.open_actions()):
+        return Refused("under_way", "a step of the run is under way")
+    unsettled = [key for key, operation in run.operations.items() if is_open(operation)]
+    if unsettled:
+        return Refused("unresolved", f"settle {', '.join(unsettled)} first")
+    if _kill_switch(recorder):
+        return Refused("kill_switch", "the kill switch is on: no side effect begins")
+    key = _to_undo(run)
+    return Accepted(makes=_undo(recorder, key, COMPENSATION + command)) if key is not None else Nothing("nothing_due")
+
+
+def _to_undo(run: Run) -> str | None:
+    for key, operation in reversed(run.operations.items()):
+        undone = run.operations.get(UNDO + key)
+        done = operation.outcome == "succeeded" and not key.startswith(UNDO) and not operation.disputed
+        if done and (undone is None or undone.outcome != "succeeded"):
+            return key
+    return None
+
+
+def _undo(recorder: Recorder, key: str, action: str) -> tuple[str, ...]:
+    done = recorder.run.operations[key].intent
+    undoing = e.OperationIntended(
+        key=UNDO + key,
+        name=UNDO + done.name,
+        action=action,
+        digest=done.digest,
+        params=done.params,
+        deadline=recorder.now + CALL_MS,
+    )
+    recorder.record(undoing)
+    due = undoing.deadline + CLOCK_MARGIN_MS
+    recorder.record(e.TimerArmed(timer_class="wait", due=due, about=undoing.key))
+    return (undoing.key,)
+
+
+def _undo_next(recorder: Recorder, known: Operation) -> tuple[str, ...]:
+    """An undoing by command succeeded: the next one begins, unless the run has ended or the kill switch is on."""
+    if not known.intent.action.startswith(COMPENSATION) or recorder.run.ended or _kill_switch(recorder):
+        return ()
+    key = _to_undo(recorder.run)
+    return _undo(recorder, key, known.intent.action) if key is not None else ()
+
+
+def _kill_switch(recorder: Recorder) -> bool:
+    policy = recorder.world.policy
+    return policy is not None and policy.kill_switch.on
 
 
 # --- waiting

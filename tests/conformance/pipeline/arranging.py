@@ -17,7 +17,18 @@ from waybook.inbox.events import MailReceived
 
 READ = frozenset(
     {"message", "messages", "generate", "config", "action_rows", "step_results", "models", "fail_once", "always_fail"}
-    | {"thread", "always_crash", "workers", "clock_offset_s", "note", "language", "technique"}
+    | {
+        "thread",
+        "always_crash",
+        "workers",
+        "clock_offset_s",
+        "note",
+        "language",
+        "technique",
+        "step_effects",
+        "adapters",
+        "operations",
+    }
 )
 """Members of `given` that are arranged here or read where they matter."""
 
@@ -108,6 +119,8 @@ async def write(world: World, message: Message) -> None:
     event = world.definition.decode(start.event, start.schema, start.body)
     assert isinstance(event, MailReceived)
     await arranger.write(results.StartEvent(event, start.thread, product.configuration(world)))
+    for number, operation in enumerate(world.case.given.get("operations") or []):
+        await scribe.operation(operation["name"], number, operation["status"], operation.get("params") or {})
     message.stored = True
     message.arranged = scribe.run.version
     for draft in scribe.drafts:

@@ -53,6 +53,35 @@ def _is_read(effect: str, times: int) -> bool:
     return effect.startswith("enqueue_step:") or (effect.startswith("record_feedback:") and times == 0)
 
 
+@reads("calls")
+async def _calls(world: World, value: Any) -> Differences:
+    """What other sides were called for, by effect: the parameters in order, or how often."""
+    found: dict[str, Any] = {}
+    for name, expected in value.items():
+        made = [dict(c.params) for c in world.effects.calls if c.name == name]
+        found[name] = len(made) if isinstance(expected, int) else made
+    return differences(value, found)
+
+
+@reads("call_order")
+async def _call_order(world: World, value: Any) -> Differences:
+    return differences(value, [c.name for c in world.effects.calls])
+
+
+@reads("operations")
+async def _operations(world: World, value: Any) -> Differences:
+    """The operations that are not arranged, in the order in which they were intended, with the members that are named."""
+    found = []
+    for history in await world.histories():
+        arranged = {x.key for x in history.events(e.OperationIntended) if x.action == "arranged"}
+        run = history.run
+        for key, one in run.operations.items() if run is not None else ():
+            if key not in arranged:
+                found.append({"name": one.intent.name, "status": one.outcome, "params": one.intent.params})
+    named = [{k: v for k, v in one.items() if k in expected} for one, expected in zip(found, value, strict=False)]
+    return differences(value, [*named, *found[len(named) :]])
+
+
 @reads("audit")
 async def _audit(world: World, value: Any) -> Differences:
     """How often what the auditor reads in STATE tells of such an act, arranged history left out."""

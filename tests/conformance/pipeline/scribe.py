@@ -96,6 +96,20 @@ class Scribe:
         await self.commit(write)
         return action[0]
 
+    async def operation(self, name: str, number: int, status: e.OperationOutcome, params: dict[str, Any]) -> None:
+        """A side effect of an earlier attempt, and what came of it."""
+        key = f"arranged/{name}/{number}"
+
+        def write(recorder: Recorder) -> None:
+            recorder.record(
+                e.OperationIntended(
+                    key=key, name=name, action="arranged", digest="arranged", params=params, deadline=self.at
+                )
+            )
+            recorder.record(e.OperationSettled(key=key, outcome=status, by="call"))
+
+        await self.commit(write)
+
     def _due(self, step: str) -> tuple[Published, e.Bindings]:
         declared = self.definition.engine.steps[step]
         for published in reversed(self.run.log):

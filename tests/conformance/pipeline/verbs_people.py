@@ -129,9 +129,15 @@ async def _owner(world: World, action: Action, verb_name: str, payload: Any) -> 
     world.hear([people.outcome(asked, human=True)])
 
 
+@verb("compensate", *COMMON)
+async def compensate(world: World, action: Action) -> None:
+    """A person has everything undone that the run has done outside."""
+    await give(world, action, "compensate", {})
+
+
 for _name in (
     "undo_bulk", "take_over", "request_reply", "dismiss_update", "settle",
-    "compensate", "revoke_grant", "provider", "send_fires", "timer_fires", "archive_ended", "deploy",
+    "revoke_grant", "provider", "send_fires", "timer_fires", "archive_ended", "deploy",
     "receive_burst", "receive_every",
 ):  # fmt: skip
 

@@ -82,6 +82,12 @@ async def _crash(world: World, message: Message, order: Order, point: str) -> No
         for body in _standing(world, order):
             world.worker_of(body).kill()
         return
+    if point == "after_call":
+        world.effects.crash_after_call = True
+        world.gate.order(order)
+        await _reach(world, message, order)
+        world.gate.withdraw(order)
+        return
     if point == "during_commit":
         stored = world.choices.choose("during_commit", 2) == 0
     elif point in ("before_commit", "after_commit"):

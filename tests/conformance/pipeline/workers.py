@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from tests.conformance.pipeline.effects import ScriptedEffects
 from tests.conformance.pipeline.fuse import Fuse, FusedHeartbeat, fused
 from tests.conformance.pipeline.gate import Body, Gate
 from tests.conformance.pipeline.outside import Traffic
@@ -12,11 +13,13 @@ from tests.conformance.pipeline.script import Script
 
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition
+from waybook.agents.effects import Effects
 from waybook.agents.reading import StepBody
 from waybook.agents.signature import Signature
 from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
 
 CONTEXT = "conformance_context"
+EFFECTS = "conformance_effects"
 
 
 class Worker:
@@ -84,6 +87,7 @@ def start_worker(
     gate: Gate,
     traffic: Traffic,
     script: Script,
+    effects: ScriptedEffects,
     offset_ms: int = 0,
 ) -> Worker:
     """A new process with an empty memory that takes commands."""
@@ -92,19 +96,31 @@ def start_worker(
     behind = fused(ports, fuse, traffic, name, offset_ms)
     gated = msgspec.structs.replace(
         definition,
-        bodies={step: _gated(body, name, fuse, gate, script, traffic) for step, body in definition.bodies.items()},
+        bodies={
+            step: _gated(body, name, fuse, gate, script, traffic, effects) for step, body in definition.bodies.items()
+        },
     )
-    walker = Walker([gated], behind, provides=provides, options=WalkerOptions(name=name, pull_s=0.5, strict=True))
+    options = WalkerOptions(name=name, pull_s=0.5, strict=True)
+    walker = Walker([gated], behind, provides=provides, effects=effects.adapters(fuse), options=options)
     assert isinstance(behind.heartbeat, FusedHeartbeat)
     worker.append(Worker(name, walker, fuse, behind.heartbeat))
     return worker[0]
 
 
-def _gated(body: StepBody, worker: str, fuse: Fuse, gate: Gate, script: Script, traffic: Traffic) -> StepBody:
+def _gated(
+    body: StepBody,
+    worker: str,
+    fuse: Fuse,
+    gate: Gate,
+    script: Script,
+    traffic: Traffic,
+    effects: ScriptedEffects,
+) -> StepBody:
     """The step's body behind the gate, its work as the script has it."""
 
     async def function(agent: Any, **arguments: Any) -> Any:
         context: StepContext = arguments.pop(CONTEXT)
+        outside: Effects = arguments.pop(EFFECTS)
         command = traffic.command_of(context.key, context.action)
         waiting = Body(
             run=context.key,
@@ -116,11 +132,12 @@ def _gated(body: StepBody, worker: str, fuse: Fuse, gate: Gate, script: Script, 
         )
         try:
             order = await gate.enter(waiting)
+            await effects.make(body.name, context, outside)
             return await script.work(body, agent, arguments, context, waiting, order, fuse)
         finally:
             gate.leave(waiting)
 
-    injected = {**body.signature.injected, CONTEXT: StepContext}
+    injected = {**body.signature.injected, CONTEXT: StepContext, EFFECTS: Effects}
     signature = msgspec.structs.replace(body.signature, injected=injected)
     assert isinstance(signature, Signature)
     return msgspec.structs.replace(body, function=function, signature=signature, is_async=True)

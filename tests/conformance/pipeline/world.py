@@ -13,6 +13,7 @@ from tests.conformance.pipeline import product
 from tests.conformance.pipeline.backends import LEASE_MS, Backend
 from tests.conformance.pipeline.choices import Choices
 from tests.conformance.pipeline.client import Asked, Client
+from tests.conformance.pipeline.effects import ScriptedEffects
 from tests.conformance.pipeline.gate import Body, Gate
 from tests.conformance.pipeline.ghost import Ghost
 from tests.conformance.pipeline.history import History
@@ -67,6 +68,7 @@ class World:
         self.script = Script(case.given, self.settings, self.clock)
         self.models = ScriptedModel(case.given)
         self.sources = ScriptedKnowledge(case.given, self._current_text)
+        self.effects = ScriptedEffects(case.given)
         self.ghost = Ghost(self)
         self.client = Client(self)
         self.scheduling = Scheduling(self)
@@ -99,6 +101,7 @@ class World:
                     gate=self.gate,
                     traffic=self.traffic,
                     script=self.script,
+                    effects=self.effects,
                     offset_ms=offset,
                 )
             )

@@ -23,13 +23,13 @@ from waybook.engine.inputs import (
     Start,
     World,
 )
-from waybook.engine.intents import Intend, Park, Settle
+from waybook.engine.intents import Compensate, Intend, Park, Settle
 from waybook.events import engine as e
 
 KINDS = {
     "complete": 12, "fail": 3, "give_up": 1, "late": 1, "signal": 4, "start": 1, "again": 2, "again_here": 1,
     "same_delivery": 1, "retry": 2, "fire": 3, "stale_fire": 1, "continue": 1, "exec": 2, "release": 1, "move": 1,
-    "cancel": 0, "guarded": 1, "intend": 4, "settle": 3, "park": 2, "word": 1,
+    "cancel": 0, "guarded": 1, "intend": 4, "settle": 3, "park": 2, "word": 1, "compensate": 1,
 }  # fmt: skip
 
 
@@ -220,6 +220,7 @@ _MEANINGS: dict[str, Callable[[History, Draw], Input | None]] = {
     "intend": _intend,
     "settle": _settle,
     "park": _park,
+    "compensate": lambda h, d: h.command(Compensate()),
     "word": _settle,
 }
 

@@ -373,6 +373,37 @@ async def test_compensation_undoes_the_latest_first_and_stops_at_the_unknown(off
     assert len(SEEN[0]) == 3 and len(outside.made) == 3
 
 
+async def test_a_person_has_everything_undone_the_latest_first(office: Office) -> None:
+    """No body runs for it; it stops at what is unknown, and goes on with the person's word."""
+
+    async def body(effects: Effects, context: StepContext) -> None:
+        for key in ("book", "reserve", "charge"):
+            await effects.run("mail", {"what": key}, key=key)
+        raise OSError("no stock")
+
+    outside = Outside("done", "done", "done", "done", "lost", "done", knows=None)
+    await begin(office, outside, body)
+    await office.start()
+    await until(lambda: "StepFailed" in office.types())
+    await office.give("compensate", {}, id="undo")
+    await until(lambda: held(office))
+    assert [k.split("/")[2] for k in outside.undone] == ["charge", "reserve"]
+    unknown = operations(office)[-1]
+    assert (unknown.intent.params["what"], unknown.outcome) == ("reserve", "unknown")
+    await office.give("compensate", {}, id="again")
+    await until(lambda: "_INBOX.again" in office.replies.answers)
+    assert office.answer("again").reason == "unresolved"
+    await office.give("settle", {"operation": unknown.intent.key, "outcome": "succeeded"}, id="s")
+    await until(lambda: outside.undone[-1:] == ["undo:first/mail/book/1"])
+    await until(lambda: [o.outcome for o in operations(office)] == ["succeeded"] * 6)
+    run = office.run()
+    assert run is not None and run.state == "failed" and len(outside.made) == 3
+    assert {t.timer_class for t in run.timers.values()} == {"retry"}
+    await office.give("compensate", {}, id="more")
+    await until(lambda: "_INBOX.more" in office.replies.answers)
+    assert office.answer("more").already
+
+
 async def test_a_failure_says_what_the_other_side_said(office: Office) -> None:
     async def body(effects: Effects, context: StepContext) -> None:
         try:

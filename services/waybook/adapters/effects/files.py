@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from waybook.adapters.effects.content import content_of
-from waybook.agents.effects import CALL_MS, Deadline, Done, EffectCall, NotDone, NotThere, Unsure
+from waybook.agents.effects import Deadline, Done, EffectCall, NotDone, NotThere, Unsure
+from waybook.engine.intents import CALL_MS
 from waybook.engine.ports import Objects, PortError
 from waybook.events.errors import InvalidInput
 

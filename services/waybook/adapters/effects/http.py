@@ -7,8 +7,9 @@ from typing import Any
 import httpx2
 import msgspec
 
-from waybook.agents.effects import CALL_MS, Deadline, Done, EffectCall, NotDone, NotThere, Unsure
+from waybook.agents.effects import Deadline, Done, EffectCall, NotDone, NotThere, Unsure
 from waybook.agents.retry_after import retry_after_s
+from waybook.engine.intents import CALL_MS
 from waybook.events.errors import InvalidInput
 
 SETTLE_MS = 60_000

@@ -11,7 +11,8 @@ from aiosmtplib.protocol import SMTPProtocol
 
 from waybook.adapters.effects.journal import Journal, JournalUnavailable
 from waybook.adapters.effects.mail import Mail, mail_of
-from waybook.agents.effects import CALL_MS, Deadline, Done, EffectCall, NotDone, NotThere, Unsure
+from waybook.agents.effects import Deadline, Done, EffectCall, NotDone, NotThere, Unsure
+from waybook.engine.intents import CALL_MS
 from waybook.engine.ports import Objects, PortError
 from waybook.events.errors import InvalidInput
 

@@ -243,8 +243,8 @@ class RunActor:
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
             if item.delivery is not None and (isinstance(outcome, Accepted) or outcome == Nothing("held")):
                 self._renew(item.command, item.delivery)
-                if isinstance(outcome, Accepted) and outcome.asks and committed.run is not None:
-                    self._office.effects.ask(self.key, committed.run, outcome.asks)
+                if isinstance(outcome, Accepted) and (outcome.asks or outcome.makes) and committed.run is not None:
+                    self._office.effects.follow(committed.run, outcome)
             if isinstance(item.input, Completed | Failed):
                 self._bodies.decided(item.input.action)
         self._reconcile()

@@ -7,50 +7,39 @@ body that is cancelled leaves the call to its end, and what came of it is stored
 import asyncio
 import hashlib
 import logging
-import re
 from base64 import b32encode
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from waybook.agents.effects import (
-    Cancelled,
     Deadline,
     DeadlinePassed,
     Done,
     EffectAdapter,
     EffectCall,
-    EffectRefused,
-    LeaseLost,
     NotDone,
     NotThere,
-    OperationFailed,
-    OperationFailedForGood,
-    OperationFailedForNow,
-    Receipt,
-    StepTimeOver,
     UnknownEffect,
     Unsure,
 )
-from waybook.engine.digest import canonical, canonical_digest
-from waybook.engine.inputs import Accepted, Nothing, Outcome, Refused
-from waybook.engine.intents import Effect, Intend, Park, Settle, SettledBy
+from waybook.engine.digest import canonical
+from waybook.engine.inputs import Accepted, Nothing, Refused
+from waybook.engine.intents import UNDO, Effect, Intend, Park, Settle, SettledBy
 from waybook.engine.operations import (
     CLOCK_MARGIN_MS,
-    UNDO,
     Wait,
-    is_open,
     operation_key,
     verdict,
 )
 from waybook.engine.ports import Clock, CommandQueue, Notes, Objects, PortError
 from waybook.engine.run import Action, Operation, Run
 from waybook.events.command import Command
-from waybook.events.errors import InvalidInput, RetryableError
+from waybook.events.errors import RetryableError
 from waybook.events.subjects import ANY, RunKey, command_subject, digest_token
+from waybook.services.walker.body_effects import BodyEffects, refuse
 from waybook.services.walker.item import Item, Told
 
 log = logging.getLogger(__name__)
@@ -65,8 +54,6 @@ LARGEST_EVIDENCE = 8 * 1024
 FIND_S = 30.0
 """How long the other side may take to say what came of a call."""
 
-MOST_KEY = 200
-_NAME = re.compile(r"[a-z0-9_.-]{1,64}")
 PORT_PAUSE_S = 0.5
 REFERENCE = "waybook:reference"
 """The one parameter of an intent whose parameters lie in the object bucket under that name."""
@@ -106,7 +93,7 @@ class EffectsDesk:
         self._margin_ms = margin_ms
         self._turns: dict[tuple[RunKey, str], asyncio.Lock] = {}
 
-    def of(self, run: Run, action: Action) -> "BodyEffects":
+    def of(self, run: Run, action: Action) -> BodyEffects:
         """What is injected into a body, anew for each time it begins."""
         return BodyEffects(self, run, action)
 
@@ -150,10 +137,15 @@ class EffectsDesk:
             answer.set_result(told)
 
     async def _make(
-        self, run: Run, operation: Operation, adapter: EffectAdapter, deadline: Deadline, body: "asyncio.Future[Told]"
+        self,
+        run: Run,
+        operation: Operation,
+        adapter: EffectAdapter,
+        deadline: Deadline,
+        body: "asyncio.Future[Told] | None",
     ) -> Told:
-        """Calls for a stored intent and stores what came of it."""
-        if body.cancelled():
+        """Calls for a stored intent, of a body or of a command, and stores what came of it."""
+        if body is not None and body.cancelled():
             result: Done | NotDone | Unsure = NotDone("its step ended before the call", {"reason": "cancelled"})
         else:
             result = await self._calling(run, operation, adapter, deadline)
@@ -204,8 +196,10 @@ class EffectsDesk:
                 await asyncio.sleep(PORT_PAUSE_S)
         if told.outcome == Nothing("no_worker") and told.run is not None:
             await self._publish_settle(key, one, told.run.definition)
-        elif isinstance(told.outcome, Accepted) and told.outcome.wakes:
-            await self._publish_settle(key, one, ANY)
+        elif isinstance(told.outcome, Accepted) and told.run is not None:
+            if told.outcome.wakes:
+                await self._publish_settle(key, one, ANY)
+            self.follow(told.run, told.outcome)
         return told
 
     async def resolve(self, run: Run, action: Action, operation: Operation) -> None:
@@ -246,10 +240,26 @@ class EffectsDesk:
 
     # --- reconciling
 
-    def ask(self, key: RunKey, run: Run, operations: tuple[str, ...]) -> None:
-        """Asks the other side of each operation, beside all else; what it says comes back as a command."""
-        for name in operations:
+    def follow(self, run: Run, accepted: Accepted) -> None:
+        """Does, beside all else, what a stored decision asks for: asks other sides, and calls where no body does.
+
+        What they say comes back as a command, and as a fact.
+        """
+        for name in accepted.asks:
             self._put.spawn(self._ask(run, run.operations[name]))
+        for name in accepted.makes:
+            self._put.spawn(self._make_unbidden(run, run.operations[name]))
+
+    async def _make_unbidden(self, run: Run, operation: Operation) -> None:
+        try:
+            adapter = self.adapter(operation.intent.name)
+        except UnknownEffect as error:
+            settle = Settle(operation.intent.key, "failed", "call", {"text": str(error)}, operation.intended_as)
+            await self.settle(run.key, settle)
+            return
+        deadline = Deadline(adapter.call_ms)
+        deadline.shorten(operation.intent.deadline - self._clock.now())
+        await self._make(run, operation, adapter, deadline, None)
 
     async def _ask(self, run: Run, operation: Operation) -> None:
         try:
@@ -362,120 +372,11 @@ class EffectsDesk:
                 del self._turns[name]
 
 
-class BodyEffects:
-    """The Effects of one body: it counts the calls, so a body that begins again counts from 0."""
-
-    def __init__(self, desk: EffectsDesk, run: Run, action: Action) -> None:
-        self._desk = desk
-        self._run = run
-        self._action = action
-        self._calls: Counter[str] = Counter()
-
-    async def run(
-        self, name: str, params: Mapping[str, Any], *, key: str | None = None, approval: str | None = None
-    ) -> Receipt:
-        """See Effects."""
-        adapter = self._desk.adapter(name)
-        _check_names(name, key)
-        given = _canonical(name, params)
-        ordinal = 0
-        if key is None:
-            ordinal = self._calls[name]
-            self._calls[name] += 1
-        return await self._until_settled(
-            Intend(
-                action=self._action.id,
-                name=name,
-                digest=canonical_digest(given),
-                params=await self._desk.params(self._run.key, given),
-                ordinal=ordinal,
-                key=key,
-                call_ms=adapter.call_ms,
-                approval=approval,
-            )
-        )
-
-    async def compensate(self) -> tuple[Receipt, ...]:
-        """See Effects."""
-        receipts = []
-        for key, operation in reversed(list(self._run.operations.items())):
-            if operation.outcome != "succeeded" or operation.disputed or key.startswith(UNDO):
-                continue
-            receipts.append(await self._until_settled(self._undoing(key, operation)))
-        return tuple(receipts)
-
-    def _undoing(self, key: str, operation: Operation) -> Intend:
-        name = UNDO + operation.intent.name
-        return Intend(
-            action=self._action.id,
-            name=name,
-            digest=operation.intent.digest,
-            params=operation.intent.params,
-            call_ms=self._desk.adapter(name).call_ms,
-            undoes=key,
-        )
-
-    async def _until_settled(self, intend: Intend) -> Receipt:
-        while True:
-            told = await self._desk.once(self._run, self._action, intend)
-            if isinstance(told.outcome, Refused) or told.run is None or told.outcome == Nothing("no_worker"):
-                refuse(told.outcome)
-            self._run = told.run
-            operation = told.run.operations[operation_key(told.run, self._action, intend)]
-            if is_open(operation):
-                await self._desk.resolve(told.run, self._action, operation)
-            elif operation.outcome == "succeeded":
-                return await self._receipt(operation, intend)
-            elif operation.evidence.get("reason") != "deadline_passed":
-                _fail(operation)
-
-    async def _receipt(self, operation: Operation, intend: Intend) -> Receipt:
-        changed = operation.intent.digest != intend.digest
-        if changed:
-            await self._desk.note_changed(self._run.key, operation, intend.digest)
-        return Receipt(operation.intent.key, operation.evidence, changed)
-
-
 def idempotency_key(key: RunKey, operation: str) -> str:
     """What other sides know an operation by: the same for all attempts at it, and for no other. 32 characters."""
     name = (key.tenant, key.agent, key.run, operation)
     digest = hashlib.sha256("\0".join(name).encode()).digest()
     return b32encode(digest[:20]).decode().lower()
-
-
-def refuse(outcome: Outcome) -> NoReturn:
-    """Raises what a refused intent means to the body."""
-    if not isinstance(outcome, Refused):
-        raise LeaseLost(f"the run is in other hands: {outcome}")
-    if outcome.reason == "lease_lost":
-        raise LeaseLost(outcome.text)
-    if outcome.reason == "cancelled":
-        raise Cancelled(outcome.text)
-    if outcome.reason == "deadline":
-        raise StepTimeOver(outcome.text)
-    raise EffectRefused(outcome.reason, outcome.text)
-
-
-def _fail(operation: Operation) -> NoReturn:
-    evidence = operation.evidence
-    text = f"{operation.intent.name} did not happen: {evidence.get('text', operation.outcome)}"
-    wait = evidence.get("retry_after_ms")
-    kind: type[OperationFailed] = OperationFailedForNow if evidence.get("retryable", True) else OperationFailedForGood
-    raise kind(text, evidence, wait)
-
-
-def _check_names(name: str, key: str | None) -> None:
-    if not _NAME.fullmatch(name):
-        raise InvalidInput(f"a side effect's name has lower case letters, digits, `_`, `-` and `.`: not {name!r}")
-    if key is not None and not (0 < len(key) <= MOST_KEY and key.isascii() and key.isprintable()):
-        raise InvalidInput(f"the key {key!r} of {name} has to be 1 to {MOST_KEY} characters of printable ASCII")
-
-
-def _canonical(name: str, params: Mapping[str, Any]) -> bytes:
-    try:
-        return canonical(dict(params))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"the parameters of {name} are not JSON: {error}") from error
 
 
 _OUTCOMES: Mapping[type, Any] = {Done: "succeeded", NotDone: "failed", Unsure: "unknown", NotThere: "absent"}

@@ -22,7 +22,7 @@ from waybook.engine.inputs import (
     Start,
     TakeOver,
 )
-from waybook.engine.intents import Settle
+from waybook.engine.intents import Compensate, Settle
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, SignalPayload, StartPayload
 from waybook.events.errors import InvalidInput, TerminalError
@@ -229,6 +229,8 @@ def _other_body(subject: CommandSubject, command: Command, definition: AgentDefi
         return Retry(msgspec.json.decode(raw, type=TimerPayload).timer)
     if verb == "cancel":
         return Cancel(msgspec.json.decode(raw, type=CancelPayload).reason)
+    if verb == "compensate":
+        return Compensate()
     if verb == "settle":
         return _settle(msgspec.json.decode(raw, type=SettlePayload), by_person=subject.issuer in PEOPLE)
     if verb == "restart":
