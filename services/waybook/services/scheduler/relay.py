@@ -1,7 +1,8 @@
 """Reads STATE and does what follows from it."""
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from waybook.engine.ports import Clock, Notice, Notices
 from waybook.events.codec import Codec
@@ -16,6 +17,7 @@ from waybook.services.scheduler.runs import Runs, Unreadable
 log = logging.getLogger(__name__)
 
 BATCH = 500
+SIDE_BY_SIDE = 64
 OLD_MS = 600_000
 """Timers of commits older than that are armed only when their run still waits for them.
 
@@ -50,10 +52,11 @@ class Relay:
             self._undone = [n for n in await self._pull(timeout_s) if matters(n.headers)]
         done = self._undone
         if done:
-            effects: list[Effect] = []
-            for notice in done:
-                effects += await self._effects(notice)
-            await self._doer.do(effects)
+            found: list[Effect] = []
+            for some in _portions(done):
+                for effects in await asyncio.gather(*(self._effects(notice) for notice in some)):
+                    found += effects
+            await self._doer.do(found)
             await self._notices.ack(done)
             self._undone = ()
         return len(done)
@@ -94,3 +97,8 @@ class Relay:
             log.error("a run cannot be read", extra={"action": "relay_run_unreadable", "error": str(error)})
             return effects
         return [x for x in effects if not isinstance(x, ArmTimer) or x.timer.name in pending]
+
+
+def _portions(notices: Sequence[Notice]) -> Iterator[Sequence[Notice]]:
+    for start in range(0, len(notices), SIDE_BY_SIDE):
+        yield notices[start : start + SIDE_BY_SIDE]
