@@ -88,6 +88,7 @@ def test_a_run_in_backoff_is_shown_survives_a_kill_of_everything_and_is_tried_ag
         row = until(lambda: [m for m in shell.json("messages") if m["run"] == "r1"])[0]
         assert (row["hold"], row["wake_at"]) == ("retry", due)
         assert "until" in shell.run("why", "r1", "--agent", "asking")
+        assert "retry at" in " ".join(shell.run("messages").split())
         up.send_signal(signal.SIGKILL)
         up.wait(WITHIN_S)
         up.returncode = 0  # as was wanted

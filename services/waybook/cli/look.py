@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from waybook.adapters.nats.timers import NatsTimers
+from waybook.cli.held import held
 from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.output import out, print_json, print_table, when
 from waybook.cli.running import run_async
@@ -52,7 +53,7 @@ def messages(status: Status = None, limit: Limit = None, data_dir: DataDir = Non
             (
                 r["run"],
                 r["status"],
-                r["hold"],
+                held(r),
                 author(r),
                 r["answer_to"],
                 r["subject"],

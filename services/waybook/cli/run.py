@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from waybook.adapters.embedded.given import without_password
+from waybook.cli.held import held
 from waybook.cli.look import author, notes
 from waybook.cli.options import DataDir, Json, MetricsPort, Paths
 from waybook.cli.output import err, fail, out, print_counts, print_json, print_table
@@ -90,7 +91,7 @@ async def _run(settings: Settings, paths: list[Path], bar: Bar, data_dir: Path |
 def _print_report(report: Report) -> None:
     columns = ("run", "status", "hold", "from", "answer to", "subject", "notes")
     rows = [
-        (m["run"], m["status"], _hold(m), author(m), m["answer_to"], m["subject"], notes(m)) for m in report.messages
+        (m["run"], m["status"], held(m), author(m), m["answer_to"], m["subject"], notes(m)) for m in report.messages
     ]
     if rows:
         print_table("messages", columns, rows)
@@ -115,11 +116,6 @@ def _print_unserved(runs: list[Unserved]) -> None:
         f"{len(runs)} open runs began under a version of their agent whose steps, events or states are others{more}; "
         "they go on when that version runs"
     )
-
-
-def _hold(message: dict[str, Any]) -> str:
-    reason = message.get("hold_reason")
-    return message["hold"] if not reason or message["hold"] == "none" else f"{message['hold']} ({reason})"
 
 
 def ingest(paths: Paths, data_dir: DataDir = None, as_json: Json = False) -> None:
