@@ -1,11 +1,14 @@
 """Settings: where they come from, and what a wrong one says."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from waybook.adapters.embedded import Given
+from waybook.adapters.memory.objects import MemoryObjects
 from waybook.events.errors import InvalidInput
+from waybook.services.bootstrap.effect_settings import effect_adapters
 from waybook.services.bootstrap.settings import Settings
 
 
@@ -88,3 +91,24 @@ def test_an_inbox_prefix_cannot_be_any_subject() -> None:
     assert Settings.load({"WAYBOOK_NATS_INBOX_PREFIX": "_INBOX_walker"}).nats_inbox_prefix == "_INBOX_walker"
     with pytest.raises(InvalidInput, match="WAYBOOK_NATS_INBOX_PREFIX"):
         Settings.load({"WAYBOOK_NATS_INBOX_PREFIX": "state.g1"})
+
+
+def test_adapters_of_side_effects_stand_in_the_file_and_their_secrets_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the guide shows is read as it stands."""
+    guide = (Path(__file__).parents[3] / "docs" / "side-effects.md").read_text(encoding="utf-8")
+    (tables,) = re.findall(r"^```toml\n(.*?)^```", guide, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "waybook.toml").write_text(tables, encoding="utf-8")
+    effects = Settings.load({}, tmp_path).effects
+    with pytest.raises(InvalidInput, match="effect mail: the environment variable MAIL_PASSWORD is not set"):
+        effect_adapters(effects, MemoryObjects())
+    monkeypatch.setenv("MAIL_PASSWORD", "p")
+    monkeypatch.setenv("TICKETS_AUTHORIZATION", "t")
+    built = effect_adapters(effects, MemoryObjects())
+    assert {name: type(one).__name__ for name, one in built.items()} == {
+        "mail": "SmtpSend", "ticket": "HttpCall", "file": "FileWrite",
+    }  # fmt: skip
+    (tmp_path / "waybook.toml").write_text('[effects.mail]\nadapter = "fax"\n', encoding="utf-8")
+    with pytest.raises(InvalidInput, match="effects"):
+        Settings.load({}, tmp_path)

@@ -16,6 +16,7 @@ from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import CTL_ANY, NEW_ANY, PortMisconfigured
 from waybook.events.subjects import state_stream
 from waybook.services.bootstrap.beside import beside
+from waybook.services.bootstrap.effect_settings import effect_adapters
 from waybook.services.bootstrap.observing import UNOBSERVED, Observing
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.topology import ensure_topology
@@ -115,7 +116,7 @@ async def walking(
     """A walker at work for the time of the block; a graceful stop at its end.
 
     `older` definitions of the agents continue the runs that began under them. `effects` are the adapters of side effects
-    by name. Raises what broke the walker; the block
+    by name; None: those of the settings. Raises what broke the walker; the block
     is cancelled at that moment.
     """
     settings = installation.settings
@@ -136,6 +137,8 @@ async def walking(
             name=name, slots=settings.slots, lane_consumers=tuple(spec.name for spec in own), executions=AT_ONCE
         )
         hook = installation.wiring.hook
+        if effects is None:
+            effects = effect_adapters(settings.effects, installation.wiring.objects)
         walker = Walker(agents, ports, older=older, provides=provides, effects=effects, options=options, hook=hook)
         holder.append(walker)
         async with beside(walker.run()):

@@ -13,6 +13,7 @@ from msgspec.structs import FieldInfo
 from waybook.adapters.embedded.data_directory import DataDirectory
 from waybook.adapters.embedded.servers import Given
 from waybook.events.errors import InvalidInput
+from waybook.services.bootstrap.effect_settings import EffectSettings
 
 FILE = "waybook.toml"
 _PREFIX = "WAYBOOK_"
@@ -55,6 +56,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A folder of documents that drafts may draw on."""
     agents: tuple[str, ...] = ()
     """Agents of your own that walkers carry beside the built-in one: MODULE:AGENT, separated by commas."""
+    effects: dict[str, EffectSettings] = {}
+    """Adapters of the side effects that steps ask for, by name; in the file only, as tables `[effects.NAME]`."""
     metrics_port: Annotated[int, msgspec.Meta(ge=-1, le=65_534)] | None = None
     """Where `/metrics` answers; the projector beside a walker takes the next port. 0: free ones, -1: nowhere."""
     metrics_host: Annotated[str, msgspec.Meta(min_length=1)] = "127.0.0.1"
