@@ -24,6 +24,7 @@ class Shell:
 
     def __init__(self, directory: DataDirectory) -> None:
         self.directory = directory
+        self.directory = directory
         self._environment = {**os.environ, "WAYBOOK_DATA_DIR": str(directory.path)}
 
     def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":

@@ -107,6 +107,10 @@ def test_services_with_users_of_their_own_walk_mails(deployment: Deployment, dat
         assert projected.sum("waybook_projection_lag_events") == 0
         assert scrape(addresses(scheduler_said)[0]).sum("waybook_scheduler_healthy") == 1
         assert deployment.json("projector", "projections", "verify", **database)["ok"] is True
+        assert [a["run"] for a in deployment.json("cli", "approvals", **database) if a["run"] == draft] == [draft]
+        assert deployment.json("cli", "show", draft, **database)[0]["type"] == "RunStarted"
+        assert deployment.json("cli", "approve", draft, "--as", "ann", **database)["ok"]
+        assert deployment.json("cli", "kill-switch", "status", **database)["on"] is False
         cancelled = deployment.json("cli", "cancel", draft, "--reason", "enough", **database)
         assert cancelled["run"] == draft and cancelled["ok"] is True
         assert "refused (terminal)" in deployment.run("cli", "retry", draft, code=1, **database)
@@ -142,6 +146,7 @@ async def test_the_scheduler_s_user_may_do_all_that_a_scheduler_does(deployment:
         ("projector", "state.g1.00.main.inbox.forged"),
         ("ops", "state.g1.00.main.inbox.forged"),
         ("cli", "cmd.ctl.any.relay.main.inbox.r.timer"),
+        ("cli", "audit.in.main.refused-1-x"),
         ("projector", "cmd.new.any.cli.main.inbox.r.start"),
         ("scheduler", "state.g1.00.main.inbox.forged"),
         ("scheduler", "cmd.ctl.any.cli.main.inbox.r.retry"),

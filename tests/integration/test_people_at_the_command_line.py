@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nats
 import pytest
 from tests.integration.shell import WITHIN_S, Quick, Shell
 
 from waybook.adapters.embedded.data_directory import DataDirectory
+from waybook.events.audit import decode_record
 from waybook.testing.servers import directory_for_tests
 
 GUIDE = Path(__file__).parents[2] / "docs" / "approvals.md"
@@ -113,6 +115,29 @@ def test_looking_at_an_approval_uses_nothing_up(shell: Shell, drafted: str) -> N
     assert len(shell.json("show", drafted)) == before
     assert shell.json("approve", drafted, "--as", "ann")["ok"]
     assert refused(shell, "approve", drafted, "--as", "ann")["reason"] == "already_decided"
+
+
+def test_who_looked_at_a_run_is_recorded(shell: Shell, drafted: str) -> None:
+    """The history and the attempts hold what people wrote: whoever reads them stands in AUDITIN, with refused attempts."""
+    shell.json("show", drafted, "--as", "eve")
+    shell.json("actions", drafted, "--as", "eve")
+    refused(shell, "approve", f"{drafted}/99.9", "--as", "eve")
+    records = [decode_record(r) for r in asyncio.run(_audited(shell)) if drafted.encode() in r]
+    by_eve = [(type(r).__name__, getattr(r, "what", getattr(r, "reason", ""))) for r in records if r.actor == "eve"]
+    assert by_eve == [("Accessed", "history"), ("Accessed", "actions"), ("CommandRefused", "unknown_approval")]
+
+
+async def _audited(shell: Shell) -> list[bytes]:
+    """What waits for the auditor."""
+    owner = shell.directory.owner()
+    assert owner is not None and owner.addresses is not None
+    client = await nats.connect(owner.addresses.nats_url)
+    try:
+        stream = client.jetstream()
+        last = (await stream.stream_info("AUDITIN")).state.last_seq
+        return [(await stream.get_msg("AUDITIN", n)).data or b"" for n in range(1, last + 1)]
+    finally:
+        await client.close()
 
 
 def test_why_names_what_waits_who_decides_and_how(shell: Shell, drafted: str) -> None:

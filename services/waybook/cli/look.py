@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from waybook.adapters.nats.timers import NatsTimers
+from waybook.cli.giving import Actor, actor_name
 from waybook.cli.held import held
 from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.output import out, print_json, print_table, when
@@ -19,13 +20,15 @@ from waybook.engine.hold import why as explain
 from waybook.engine.ports import lane_consumer
 from waybook.events.codec import Codec
 from waybook.events.errors import TerminalError
+from waybook.events.subjects import RunKey
 from waybook.inbox.remarks import DATE_OFF
 from waybook.inbox.starting import RAW
 from waybook.projections.errors import NoReadModels
 from waybook.services.bootstrap.agent_job import own_agents
-from waybook.services.bootstrap.installation import looked_at
+from waybook.services.bootstrap.installation import Installation, looked_at
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
+from waybook.services.reading.access import note_access
 from waybook.services.reading.dead import last_given_up
 from waybook.services.reading.history import Entry, UnknownRun, read_history
 from waybook.services.reading.models import caught_up
@@ -99,9 +102,9 @@ async def _messages(
     return []
 
 
-def actions(run: RunId, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """List every attempt at every step of a run, in order."""
-    rows = run_async(_actions(Settings.load(), run, data_dir))
+def actions(run: RunId, by: Actor = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List every attempt at every step of a run, in order. Who looked is recorded."""
+    rows = run_async(_actions(Settings.load(), run, actor_name(by), data_dir))
     if as_json:
         print_json(rows)
         return
@@ -117,19 +120,34 @@ def actions(run: RunId, data_dir: DataDir = None, as_json: Json = False) -> None
     )  # fmt: skip
 
 
-async def _actions(settings: Settings, run: str, data_dir: Path | None) -> list[dict[str, Any]]:
+async def _actions(settings: Settings, run: str, actor: str, data_dir: Path | None) -> list[dict[str, Any]]:
     async with looked_at(settings, "actions", data_dir) as installation:
         key = await find_run(installation, run, "inbox")
         async with caught_up(installation) as models:
-            return await models.actions(key.run, agent=key.agent, tenant=key.tenant)
+            rows = await models.actions(key.run, agent=key.agent, tenant=key.tenant)
+        if rows:
+            await _note(installation, key, actor, "actions")
+        return rows
 
 
-def show(run: RunId, agent: Agent = "inbox", raw: Raw = False, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Show a run's whole history, one entry an event."""
+async def _note(installation: Installation, key: RunKey, actor: str, what: str) -> None:
+    wiring = installation.wiring
+    await note_access(wiring.notes, wiring.clock, key, actor=actor, what=what)
+
+
+def show(
+    run: RunId,
+    agent: Agent = "inbox",
+    raw: Raw = False,
+    by: Actor = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Show a run's whole history, one entry an event. Who looked is recorded."""
     if raw:
-        sys.stdout.buffer.write(run_async(_raw(Settings.load(), run, agent, data_dir)))
+        sys.stdout.buffer.write(run_async(_raw(Settings.load(), run, agent, actor_name(by), data_dir)))
         return
-    entries = run_async(_show(Settings.load(), run, agent, data_dir))
+    entries = run_async(_show(Settings.load(), run, agent, actor_name(by), data_dir))
     if as_json:
         print_json(entries)
         return
@@ -139,13 +157,15 @@ def show(run: RunId, agent: Agent = "inbox", raw: Raw = False, data_dir: DataDir
     print_table(f"history of {run}", ("seq", "event", "at", "type", "data"), rows)
 
 
-async def _show(settings: Settings, run: str, agent: str, data_dir: Path | None) -> list[Any]:
+async def _show(settings: Settings, run: str, agent: str, actor: str, data_dir: Path | None) -> list[Any]:
     async with looked_at(settings, "show", data_dir) as installation:
         key = await find_run(installation, run, agent)
-        return (await read_history(installation.wiring.state, Codec(), key))[1]
+        entries = (await read_history(installation.wiring.state, Codec(), key))[1]
+        await _note(installation, key, actor, "history")
+        return entries
 
 
-async def _raw(settings: Settings, run: str, agent: str, data_dir: Path | None) -> bytes:
+async def _raw(settings: Settings, run: str, agent: str, actor: str, data_dir: Path | None) -> bytes:
     async with looked_at(settings, "show", data_dir) as installation:
         key = await find_run(installation, run, agent)
         entries = (await read_history(installation.wiring.state, Codec(), key))[1]
@@ -153,6 +173,7 @@ async def _raw(settings: Settings, run: str, agent: str, data_dir: Path | None) 
         kept = (payload.get("objects") or {}).get(RAW)
         if kept is None:
             raise NotKept(f"the bytes of {key.run} were not kept: its history says all that they held")
+        await _note(installation, key, actor, "raw")
         return await installation.wiring.objects.get(kept["name"])
 
 
