@@ -34,9 +34,7 @@ GATE_S = 0.01
 FIVE_STEPS_TABLE = msgspec.structs.replace(
     TABLE,
     rows=tuple(
-        msgspec.structs.replace(row, fields=None) if row.name == "E1" else row
-        for row in TABLE.rows
-        if row.name != "E2"
+        msgspec.structs.replace(row, fields=None) if row.name == "E1" else row for row in TABLE.rows if row.name != "E2"
     ),
 )
 
