@@ -359,6 +359,15 @@ class OperationDisputed(_Event, frozen=True, kw_only=True):
     evidence: dict[str, Any] = {}
 
 
+class OperationRenewed(_Event, frozen=True, kw_only=True):
+    """A person wants a side effect made once more: the step's next call under that key is of this generation."""
+
+    operation: str
+    generation: int
+    by: str
+    reason: str | None = None
+
+
 class ChildRequested(_Event, frozen=True, kw_only=True):
     """Work is handed to another agent's run; the relay starts it."""
 
@@ -502,6 +511,7 @@ EngineEvent = (
     | OperationIntended
     | OperationSettled
     | OperationDisputed
+    | OperationRenewed
     | ChildRequested
     | CancelRequested
     | CommandConvicted

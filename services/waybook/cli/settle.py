@@ -134,6 +134,41 @@ def _operation(run: Run, given: str) -> str:
     raise InvalidInput(f"run {run.key.run} has no open operation {given!r}; it has {known}")
 
 
+def renew(
+    run: RunId,
+    operation: Operation,
+    reason: Reason = None,
+    agent: Agent = "inbox",
+    by: Actor = None,
+    command_id: CommandId = None,
+    wait: Patience = WAIT,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Have a side effect with a key of its own made once more, when its step runs again."""
+    given = run_async(
+        _renew(Settings.load(), run, operation, reason, agent, actor_name(by), command_id, wait, data_dir)
+    )
+    report(given, f"{operation} of {given.key.run} is made once more when its step runs again", as_json=as_json)
+
+
+async def _renew(
+    settings: Settings,
+    run: str,
+    operation: str,
+    reason: str | None,
+    agent: str,
+    actor: str,
+    command_id: str | None,
+    wait: float,
+    data_dir: Path | None,
+) -> Given:
+    async with giving(settings, "renew", data_dir, wait) as (installation, client):
+        key = await find_run(installation, run, agent)
+        payload = {"operation": operation, "reason": reason}
+        return Given(key, await client.give(key, "renew", payload, actor=actor, command=command_id))
+
+
 def compensate(
     run: RunId,
     agent: Agent = "inbox",

@@ -38,7 +38,7 @@ from waybook.engine.inputs import (
     TakeOver,
     World,
 )
-from waybook.engine.intents import EFFECTS, Compensate, Settle
+from waybook.engine.intents import EFFECTS, Compensate, Renew, Settle
 from waybook.engine.lanes import already_started, decide_foreign
 from waybook.engine.lifecycle import close, edge, matching_row, move, names_of, take_row
 from waybook.engine.recorder import Holder, Recorder
@@ -181,6 +181,8 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
         return _child_answered(recorder, delivered, delegation.answer(recorder, body))
     if isinstance(body, Compensate):
         return operations.compensate(recorder, delivered.command.id)
+    if isinstance(body, Renew):
+        return operations.renew(recorder, body, delivered.command.actor)
     if isinstance(body, Settle):
         holder = Holder(delivered.command.id, delivered.claim)
         return operations.settle(recorder, body, holder, person=delivered.command.actor if delivered.person else None)

@@ -338,6 +338,10 @@ def _disputed(run: Run, event: e.OperationDisputed, name: str, at: int) -> None:
     run.operations[event.key] = replace(operation, disputed=(*operation.disputed, event.outcome))
 
 
+def _renewed_operation(run: Run, event: e.OperationRenewed, name: str, at: int) -> None:
+    run.generations = {**run.generations, event.operation.rpartition("/")[0]: event.generation}
+
+
 def _convicted(run: Run, event: e.CommandConvicted, name: str, at: int) -> None:
     run.convicted[event.command] = event.reason
 
@@ -410,6 +414,7 @@ _HANDLERS: dict[type, Callable[[Run, Any, str, int], None]] = {
     e.OperationIntended: _intended,
     e.OperationSettled: _settled,
     e.OperationDisputed: _disputed,
+    e.OperationRenewed: _renewed_operation,
     e.CommandConvicted: _convicted,
     e.RunTakenOver: _taken_over,
     e.RunHandedBack: _handed_back,

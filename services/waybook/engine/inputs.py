@@ -8,7 +8,7 @@ from waybook.engine.aggregates.grants import Grants
 from waybook.engine.aggregates.policy import Policy
 from waybook.engine.aggregates.thread import Thread
 from waybook.engine.contract import Contract
-from waybook.engine.intents import Compensate, Effect, Settle
+from waybook.engine.intents import Compensate, Effect, Renew, Settle
 from waybook.engine.run import Run
 from waybook.events.command import Command
 from waybook.events.engine import Claim, ContextChange, EngineEvent, Failure, Parent, TokenUsage
@@ -138,6 +138,7 @@ Body = (
     | Decide
     | Settle
     | Compensate
+    | Renew
     | ChildAnswer
     | TakeOver
     | HandBack

@@ -62,6 +62,13 @@ class Park(msgspec.Struct, frozen=True):
     evidence: dict[str, Any] = {}
 
 
+class Renew(msgspec.Struct, frozen=True):
+    """A person wants what was made under an author's key made once more, when its step runs again."""
+
+    operation: str
+    reason: str | None = None
+
+
 class Compensate(msgspec.Struct, frozen=True):
     """A person has everything undone that the run has done outside, the latest first."""
 

@@ -19,7 +19,7 @@ import msgspec
 from waybook.engine import approvals
 from waybook.engine.dispatch import begin_or_offer, may_begin
 from waybook.engine.inputs import Accepted, Nothing, Outcome, Refused
-from waybook.engine.intents import CALL_MS, UNDO, Effect, Intend, Park, Settle
+from waybook.engine.intents import CALL_MS, UNDO, Effect, Intend, Park, Renew, Settle
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action, Operation, Run
 from waybook.events import engine as e
@@ -112,14 +112,21 @@ def _refusal(recorder: Recorder, one: Intend, action: Action, key: str, known: O
         return Refused("kill_switch", "the kill switch is on: no side effect begins")
     if recorder.now >= action.deadline:
         return Refused("deadline", f"the time of step {action.step} is over")
-    if one.approval is None and known is not None and known.intent.approval is not None:
-        return Refused("approval_missing", f"{key} was intended under approval {known.intent.approval}; give one again")
+    earlier = known or _earlier_generation(recorder.run, key)
+    if one.approval is None and earlier is not None and earlier.intent.approval is not None:
+        text = f"{earlier.intent.key} was intended under approval {earlier.intent.approval}; give one again"
+        return Refused("approval_missing", text)
     if one.approval is None:
         return None
     at = one.received_at if one.received_at is not None else recorder.now
     return approvals.check(
         recorder.run, one.approval, operation=key, action=one.name, digest=one.digest, at=at, world=recorder.world
     )
+
+
+def _earlier_generation(run: Run, key: str) -> Operation | None:
+    scope, _, generation = key.rpartition("/")
+    return run.operations.get(f"{scope}/{int(generation) - 1}") if scope in run.generations else None
 
 
 # --- settling
@@ -210,6 +217,26 @@ def settled_waits(run: Run) -> list[Action]:
 def _cancel_timers(recorder: Recorder, key: str, reason: str) -> None:
     for timer in [t for t, armed in recorder.run.timers.items() if armed.about == key]:
         recorder.record(e.TimerCancelled(timer=timer, reason=reason))
+
+
+def renew(recorder: Recorder, one: Renew, by: str) -> Outcome:
+    """A deliberate second effect under an author's key; it is made when the step runs again, under an approval of its own."""
+    known = recorder.run.operations.get(one.operation)
+    if known is None:
+        return Refused("unknown_operation", f"run {recorder.key} has no operation {one.operation}")
+    if recorder.run.ended:
+        return Refused("terminal", f"the run has ended as {recorder.run.outcome}")
+    scope, _, generation = one.operation.rpartition("/")
+    if ":" in scope.partition("/")[0]:
+        return Refused("invalid_input", f"{one.operation} is counted by its execution: it has no key of its own")
+    if is_open(known):
+        return Refused("unresolved", f"settle {one.operation} first")
+    if recorder.run.generations.get(scope, 1) != int(generation):
+        return Nothing("nothing_due")
+    recorder.record(
+        e.OperationRenewed(operation=one.operation, generation=int(generation) + 1, by=by, reason=one.reason)
+    )
+    return Accepted()
 
 
 # --- undoing by command

@@ -31,7 +31,7 @@ from waybook.engine.inputs import (
     TakeOver,
     World,
 )
-from waybook.engine.intents import Compensate, Settle
+from waybook.engine.intents import Compensate, Renew, Settle
 from waybook.engine.run import Action, Run
 from waybook.events import engine as e
 from waybook.events.codec import Codec
@@ -45,7 +45,7 @@ T0 = 1_800_000_000_000
 
 VERBS = {Start: "start", Signal: "signal", Move: "move", Retry: "retry", Cancel: "cancel", Continue: "continue",
          Exec: "exec", Decide: "decide", Settle: "settle", TakeOver: "take-over", HandBack: "hand-back",
-         Compensate: "compensate"}  # fmt: skip
+         Compensate: "compensate", Renew: "renew"}  # fmt: skip
 
 
 def output(event: str, branch: str | None = None, **fields: Any) -> Output:

@@ -23,13 +23,13 @@ from waybook.engine.inputs import (
     Start,
     World,
 )
-from waybook.engine.intents import Compensate, Intend, Park, Settle
+from waybook.engine.intents import Compensate, Intend, Park, Renew, Settle
 from waybook.events import engine as e
 
 KINDS = {
     "complete": 12, "fail": 3, "give_up": 1, "late": 1, "signal": 4, "start": 1, "again": 2, "again_here": 1,
     "same_delivery": 1, "retry": 2, "fire": 3, "stale_fire": 1, "continue": 1, "exec": 2, "release": 1, "move": 1,
-    "cancel": 0, "guarded": 1, "intend": 4, "settle": 3, "park": 2, "word": 1, "compensate": 1,
+    "cancel": 0, "guarded": 1, "intend": 4, "settle": 3, "park": 2, "word": 1, "compensate": 1, "renew": 1,
 }  # fmt: skip
 
 
@@ -191,6 +191,11 @@ def _settle(history: History, draw: Draw) -> Input | None:
     return history.command(Settle(operation.intent.key, outcome, "person" if person else "find"), person=person)
 
 
+def _renew(history: History, draw: Draw) -> Input | None:
+    key = _pick(history.it.operations, draw.a)
+    return history.command(Renew(key)) if key is not None else None
+
+
 def _park(history: History, draw: Draw) -> Input | None:
     action, key = _running(history, draw), _pick(history.it.operations, draw.b)
     if action is None or key is None:
@@ -221,6 +226,7 @@ _MEANINGS: dict[str, Callable[[History, Draw], Input | None]] = {
     "settle": _settle,
     "park": _park,
     "compensate": lambda h, d: h.command(Compensate()),
+    "renew": _renew,
     "word": _settle,
 }
 

@@ -373,6 +373,32 @@ async def test_compensation_undoes_the_latest_first_and_stops_at_the_unknown(off
     assert len(SEEN[0]) == 3 and len(outside.made) == 3
 
 
+async def test_a_deliberate_second_effect_is_a_persons_word(office: Office) -> None:
+    """A generation is added to the key; without it the step that runs again makes nothing."""
+
+    async def body(effects: Effects, context: StepContext) -> None:
+        await effects.run("mail", {"text": str(context.attempt)}, key="reply")
+        if context.attempt < 3:
+            raise OSError("broken")
+
+    outside = Outside()
+    await begin(office, outside, body)
+    await office.start()
+    await until(lambda: "StepFailed" in office.types())
+    await office.give("retry", id="r1")
+    await until(partial(failed_so_often, office, 2))
+    assert len(outside.made) == 1
+    for name in ("renew", "again"):
+        await office.give("renew", {"operation": "first/mail/reply/1", "reason": "they lost it"}, id=name)
+        await until(lambda inbox=f"_INBOX.{name}": inbox in office.replies.answers)  # type: ignore[misc]
+    assert (office.answer("renew").already, office.answer("again").already) == (False, True)
+    await office.give("retry", id="r2")
+    await until(lambda: ended(office))
+    assert [c.params["text"] for c in outside.made] == ["1", "3"]
+    assert [o.intent.generation for o in operations(office)] == [1, 2]
+    assert len({c.idempotency_key for c in outside.made}) == 2
+
+
 async def test_a_person_has_everything_undone_the_latest_first(office: Office) -> None:
     """No body runs for it; it stops at what is unknown, and goes on with the person's word."""
 

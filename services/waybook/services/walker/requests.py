@@ -22,7 +22,7 @@ from waybook.engine.inputs import (
     Start,
     TakeOver,
 )
-from waybook.engine.intents import Compensate, Settle
+from waybook.engine.intents import Compensate, Renew, Settle
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, SignalPayload, StartPayload
 from waybook.events.errors import InvalidInput, TerminalError
@@ -83,6 +83,13 @@ class DecidePayload(msgspec.Struct, frozen=True):
     approval: str | None = None
     reason: str | None = None
     digest: str | None = None
+
+
+class RenewPayload(msgspec.Struct, frozen=True):
+    """Payload of the verb `renew`: which operation is to be made once more."""
+
+    operation: str
+    reason: str | None = None
 
 
 class SettlePayload(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -229,6 +236,9 @@ def _other_body(subject: CommandSubject, command: Command, definition: AgentDefi
         return Retry(msgspec.json.decode(raw, type=TimerPayload).timer)
     if verb == "cancel":
         return Cancel(msgspec.json.decode(raw, type=CancelPayload).reason)
+    if verb == "renew":
+        renew = msgspec.json.decode(raw, type=RenewPayload)
+        return Renew(renew.operation, renew.reason)
     if verb == "compensate":
         return Compensate()
     if verb == "settle":
