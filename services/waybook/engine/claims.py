@@ -4,7 +4,7 @@ from waybook.engine.definition import KILL_SWITCH_ON, Step
 from waybook.engine.dispatch import begin, dispatch_all, may_begin
 from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Released
 from waybook.engine.lifecycle import take_row
-from waybook.engine.operations import settled_waits, take_up
+from waybook.engine.operations import leave_to_reconcile, settled_waits, take_up
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action
 from waybook.events import engine as e
@@ -105,6 +105,8 @@ def _convict(recorder: Recorder, action: Action) -> None:
         action=action.id, step=action.step, error=error, failures=failures, exhausted=True, duration_ms=0
     )
     take_row(recorder, ("StepFailed",), failure)
+    if recorder.run.operations and not recorder.run.ended:
+        leave_to_reconcile(recorder, action)
 
 
 def release(recorder: Recorder, released: Released) -> Outcome:

@@ -345,13 +345,21 @@ def ask(recorder: Recorder, timer: str, holder: Holder) -> Outcome:
     return Accepted(asks=(key,))
 
 
-def leave_to_reconcile(recorder: Recorder) -> None:
-    """The run ends: what is still open of its operations is unknown from now on, and asked for by timers of its own."""
+def leave_to_reconcile(recorder: Recorder, exhausted: Action | None = None) -> None:
+    """No body will ask any more, since the run ends, or the step of an `exhausted` action is out of attempts.
+
+    What is still open of its operations is unknown from now on, and asked for by timers of its own.
+    """
+    actions = recorder.run.actions
+    reason = "the run ended" if exhausted is None else f"{exhausted.step} is out of attempts"
+    asked = {timer.about for timer in recorder.run.timers.values()}
     for key, known in list(recorder.run.operations.items()):
-        if not is_open(known) or known.disputed:
+        if not is_open(known) or known.disputed or key in asked:
+            continue
+        if exhausted is not None and actions[known.intent.action].execution != exhausted.execution:
             continue
         if known.outcome is None:
-            evidence = {"reason": "the run ended before its outcome came"}
+            evidence = {"reason": f"{reason} before its outcome came"}
             recorder.record(e.OperationSettled(key=key, outcome="unknown", by="find", evidence=evidence))
         due = max(recorder.now, known.intent.deadline + CLOCK_MARGIN_MS)
         recorder.record(e.TimerArmed(timer_class="wait", due=due, about=key))

@@ -12,7 +12,7 @@ from waybook.engine.dispatch import begin_or_offer, dispatch_all, may_begin
 from waybook.engine.inputs import Accepted, Delivered, Failed, Nothing, Outcome, Refused
 from waybook.engine.inputs import Retry as RetryRequest
 from waybook.engine.lifecycle import matching_row, move, names_of, take_row
-from waybook.engine.operations import settled_waits
+from waybook.engine.operations import leave_to_reconcile, settled_waits
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action, PathStep, Run, execution_key
 from waybook.events import engine as e
@@ -57,6 +57,8 @@ def fail(recorder: Recorder, failed: Failed, action: Action, *, ask_table: bool 
         take_row(recorder, ("StepFailed",), event)
     if not exhausted and not recorder.run.ended and action.walk == recorder.run.walk:
         _schedule(recorder, step, action, failed.not_before)
+    if exhausted and recorder.run.operations and not recorder.run.ended:
+        leave_to_reconcile(recorder, action)
     return Accepted()
 
 
