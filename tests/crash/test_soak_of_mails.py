@@ -1,0 +1,124 @@
+"""Many runs that send a mail each, among workers that are killed and stopped, by a mail server that loses answers."""
+
+import asyncio
+import os
+import random
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tests.contract.effects.mail_server import mail_server
+from tests.crash import forking
+from tests.crash.mail_crew import BACKLOG, Crew, Figures, Found, LossyMailServer, figures, look, start, wrongs
+from tests.crash.mailing import ACK_WAIT_S, MailingSettings, installed
+from tests.crash.walks import count
+
+from waybook.events.subjects import RunKey
+from waybook.services.bootstrap.installation import Installation
+from waybook.services.bootstrap.topology import ensure_topology
+from waybook.testing.servers import NatsUnderTest
+
+QUICK_RUNS = 80
+SOAK_RUNS = int(os.environ.get("WAYBOOK_SOAK_RUNS", "10000"))
+ANSWERS_LOST, QUICK_LOST = 0.02, 0.1
+SEED = int(os.environ.get("WAYBOOK_SOAK_SEED", "1"))
+SECONDS_A_RUN = 0.25
+LEAST_S = 90.0
+
+
+async def soak(nats: NatsUnderTest, folder: Path, runs: int, *, journal: bool, lost: float = ANSWERS_LOST) -> Figures:
+    """Walks them and checks what is left; `lost` is the share of answers that the mail server loses.
+
+    Raises AssertionError for what is wrong.
+    """
+    await asyncio.to_thread(forking.ready)
+    lot = random.Random(SEED)
+    await ensure_topology(nats.url, ack_wait_ms=round(ACK_WAIT_S * 1000))
+    began = time.monotonic()
+    async with mail_server(LossyMailServer(lot, lost)) as server, installed(nats.url, "soak") as installation:
+        assert isinstance(server, LossyMailServer)
+        imap_port = server.imap_port if journal else None
+        crew = Crew(MailingSettings(url=nats.url, smtp_port=server.port, imap_port=imap_port, log=folder / "log"), lot)
+        crew.begin()
+        try:
+            async with asyncio.timeout(LEAST_S + runs * SECONDS_A_RUN):
+                keys = await _start_among_deaths(installation, crew, runs)
+                found = await _until_over(installation, crew, keys)
+        finally:
+            crew.end()
+        wrong = wrongs(found, server)
+        result = figures(found, server, crew, time.monotonic() - began)
+    assert wrong == [], f"{len(wrong)} things are wrong: {wrong[:10]}\n{result.text()}"
+    return result
+
+
+async def _start_among_deaths(installation: Installation, crew: Crew, runs: int) -> list[RunKey]:
+    """Starts all of them, and meddles until few commands are left, and somebody was killed."""
+    keys: list[RunKey] = []
+    meddling = asyncio.create_task(crew.meddle())
+    try:
+        while len(keys) < runs or await _left(installation) > BACKLOG // 10 or not crew.did["killed"]:
+            assert not meddling.done(), "the crew broke"
+            if len(keys) < runs and await _left(installation) < BACKLOG:
+                more = range(len(keys), min(runs, len(keys) + 50))
+                keys += await asyncio.gather(*(start(installation, number) for number in more))
+            await asyncio.sleep(0.05)
+    finally:
+        meddling.cancel()
+        with suppress(asyncio.CancelledError):
+            await meddling
+    return keys
+
+
+async def _left(installation: Installation) -> int:
+    return await count(installation.wiring.connection, "COMMANDS", "cmd.>")
+
+
+async def _until_over(installation: Installation, crew: Crew, keys: list[RunKey]) -> dict[RunKey, Found]:
+    """Waits until every run has ended or is held for a person, and nothing is left to do."""
+    over: dict[RunKey, Found] = {}
+    while len(over) < len(keys):
+        crew.check()
+        now = await look(installation, [key for key in keys if key not in over])
+        over |= {key: one for key, one in now.items() if one.is_over}
+        await asyncio.sleep(0.5)
+    while await _left(installation):  # noqa: ASYNC110  the server tells nobody
+        await asyncio.sleep(0.2)
+    return await look(installation, keys)
+
+
+def assert_sound(result: Figures, runs: int, *, journal: bool) -> None:
+    """What holds for any number of runs; that nothing left twice and every run is over was checked one by one."""
+    assert result.runs == runs and result.twice == 0
+    assert result.crew.get("killed", 0) > 0 and sum(result.answers_lost.values()) > 0
+    assert result.exhausted <= result.most_exhausted, result.text()
+    if journal:
+        assert result.unknown == 0, result.text()
+    else:
+        assert result.unknown >= sum(result.answers_lost.values()), result.text()
+
+
+def show(capsys: pytest.CaptureFixture[str], title: str, result: Figures) -> None:
+    """Prints the figures past pytest's capture."""
+    with capsys.disabled():
+        sys.stdout.write(f"\n{title}\n{result.text()}\n")
+
+
+@pytest.mark.parametrize("journal", [True, False], ids=["journal", "no-journal"])
+async def test_mails_leave_once_among_deaths(own_nats: NatsUnderTest, tmp_path: Path, journal: bool) -> None:
+    """Every run ends or is held for a person; no mail leaves twice; unknown outcomes are found, or held."""
+    result = await soak(own_nats, tmp_path, QUICK_RUNS, journal=journal, lost=QUICK_LOST)
+    assert_sound(result, QUICK_RUNS, journal=journal)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("journal", [True, False], ids=["journal", "no-journal"])
+async def test_thousands_of_mails_leave_once_among_deaths(
+    own_nats: NatsUnderTest, tmp_path: Path, journal: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As above, WAYBOOK_SOAK_RUNS times (10,000)."""
+    result = await soak(own_nats, tmp_path, SOAK_RUNS, journal=journal)
+    show(capsys, f"{SOAK_RUNS} mails, {'with' if journal else 'without'} a journal", result)
+    assert_sound(result, SOAK_RUNS, journal=journal)
