@@ -43,7 +43,7 @@ def release(run: Run) -> Contract:
             "approved": ReportApproved.__name__,
             "rejected": ReportRejected.__name__,
         },
-        summary=f"{report.topic}, {report.artifact}, to {', '.join(report.recipients)}",
+        summary=f"report {report.sha256[:12]} on {report.topic} to {', '.join(report.recipients)}",
     )
 
 
