@@ -4,9 +4,34 @@ A name is a past-tense fact. Times are milliseconds since the epoch, UTC; durati
 trigger and a timer are named `"<version>.<index>"` within their run (`waybook.events.commit.event_name`).
 """
 
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
+
+from waybook.events.aggregate import (
+    GrantChanged,
+    KillSwitchSet,
+    PolicyChanged,
+    ReservationSettled,
+    Reserved,
+    ThreadContextChanged,
+    ThreadJoined,
+    ThreadStatusSet,
+)
+from waybook.events.fact import ContextChange, Fact
+
+__all__ = [
+    "ContextChange",
+    "GrantChanged",
+    "KillSwitchSet",
+    "PolicyChanged",
+    "ReservationSettled",
+    "Reserved",
+    "ThreadContextChanged",
+    "ThreadJoined",
+    "ThreadStatusSet",
+]
+"""What stands in files of its own and belongs to the engine's events all the same."""
 
 Bindings = dict[str, str | tuple[str, ...] | None]
 """Names of the events that fill each parameter of a step: one, several, or none."""
@@ -48,18 +73,7 @@ class Parent(msgspec.Struct, frozen=True, gc=False):
     request: str
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True, omit_defaults=True, gc=False):
-    """Base of all engine events; the JSON member `type` holds the class name.
-
-    `SCHEMA` is the version of the JSON shape; raise it, with an upcaster in `waybook.events.upcasters`, when a
-    change is more than a new member with a default. Not tracked by the garbage collector: decoded data holds
-    no cycles, and collections would double the time of a fold.
-    """
-
-    SCHEMA: ClassVar[int] = 1
-
-
-class RunStarted(_Event, frozen=True, kw_only=True):
+class RunStarted(Fact, frozen=True, kw_only=True):
     """First event of a run. `content` is the digest of what started it, `flags` are remarks of intake.
 
     `user` is who asked for it, None for a run that a program or a timetable began.
@@ -76,7 +90,7 @@ class RunStarted(_Event, frozen=True, kw_only=True):
     user: str | None = None
 
 
-class EventPublished(_Event, frozen=True, kw_only=True):
+class EventPublished(Fact, frozen=True, kw_only=True):
     """A typed event of the agent: a step's result (`action`) or accepted from outside.
 
     `event` is the type's name, `payload` the event's own JSON, `schema` the version of its shape. `ancestors` are
@@ -93,15 +107,7 @@ class EventPublished(_Event, frozen=True, kw_only=True):
     branch: str | None = None
 
 
-class ContextChange(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One change of a key: a new value, `value` added to a number, or the key removed."""
-
-    op: Literal["set", "add", "delete"]
-    key: str
-    value: Any = None
-
-
-class ContextChanged(_Event, frozen=True, kw_only=True):
+class ContextChanged(Fact, frozen=True, kw_only=True):
     """What an execution changed in its run's context, or in that of the run's thread, in order.
 
     It stands in the commit of the execution's result. A thread's changes are carried over to the thread, once.
@@ -112,7 +118,7 @@ class ContextChanged(_Event, frozen=True, kw_only=True):
     scope: Literal["run", "thread"] = "run"
 
 
-class Transitioned(_Event, frozen=True, kw_only=True, rename={"from_state": "from", "to_state": "to"}):
+class Transitioned(Fact, frozen=True, kw_only=True, rename={"from_state": "from", "to_state": "to"}):
     """The lifecycle moved along row `row`, because of `on`; `fields` changed with it."""
 
     row: str
@@ -123,14 +129,14 @@ class Transitioned(_Event, frozen=True, kw_only=True, rename={"from_state": "fro
     reason: str | None = None
 
 
-class FieldsSet(_Event, frozen=True, kw_only=True):
+class FieldsSet(Fact, frozen=True, kw_only=True):
     """A row without a next state applied: only the run's fields changed."""
 
     row: str
     fields: dict[str, Any]
 
 
-class StepBegan(_Event, frozen=True, kw_only=True):
+class StepBegan(Fact, frozen=True, kw_only=True):
     """An attempt at an execution begins; who commits it runs it (claims, rule 1).
 
     An execution is (run, walk, step, trigger). `action` names this attempt. `deadline` is the time by which
@@ -149,7 +155,7 @@ class StepBegan(_Event, frozen=True, kw_only=True):
     branch: str | None = None
 
 
-class StepCompleted(_Event, frozen=True, kw_only=True):
+class StepCompleted(Fact, frozen=True, kw_only=True):
     """An attempt ended with a result; `outputs` are indexes of EventPublished in the same commit."""
 
     action: str
@@ -160,7 +166,7 @@ class StepCompleted(_Event, frozen=True, kw_only=True):
     reuse_key: str | None = None
 
 
-class StepFailed(_Event, frozen=True, kw_only=True):
+class StepFailed(Fact, frozen=True, kw_only=True):
     """An attempt ended with an error. `failures` counts those of (run, step); `exhausted`: no automatic retry."""
 
     action: str
@@ -173,7 +179,7 @@ class StepFailed(_Event, frozen=True, kw_only=True):
     usage: TokenUsage | None = None
 
 
-class ActionAbandoned(_Event, frozen=True, kw_only=True):
+class ActionAbandoned(Fact, frozen=True, kw_only=True):
     """An attempt that began and will never end: its worker was lost, or the run closed or was taken over.
 
     `failures` and `exhausted` stand for `lost` only: a lost worker counts as a failure of the step.
@@ -185,7 +191,7 @@ class ActionAbandoned(_Event, frozen=True, kw_only=True):
     exhausted: bool = False
 
 
-class ActionReleased(_Event, frozen=True, kw_only=True):
+class ActionReleased(Fact, frozen=True, kw_only=True):
     """An attempt given back without a failure: a graceful stop, or a wait for a rate limit until `until`.
 
     `about`: it waits for that operation's outcome. Its command is done then, and another one begins the next attempt.
@@ -197,14 +203,14 @@ class ActionReleased(_Event, frozen=True, kw_only=True):
     about: str | None = None
 
 
-class LeaseRenewed(_Event, frozen=True, kw_only=True):
+class LeaseRenewed(Fact, frozen=True, kw_only=True):
     """The process that still runs these actions got a later delivery of their command."""
 
     actions: tuple[str, ...]
     claim: Claim
 
 
-class StepOffered(_Event, frozen=True, kw_only=True):
+class StepOffered(Fact, frozen=True, kw_only=True):
     """An execution is due and its committer had no free slot; the relay asks for a worker."""
 
     step: str
@@ -214,7 +220,7 @@ class StepOffered(_Event, frozen=True, kw_only=True):
     branch: str | None = None
 
 
-class StepReused(_Event, frozen=True, kw_only=True):
+class StepReused(Fact, frozen=True, kw_only=True):
     """A completed execution's results stand again, in a retry or a new walk. No step can bind this event."""
 
     step: str
@@ -222,7 +228,7 @@ class StepReused(_Event, frozen=True, kw_only=True):
     action: str
 
 
-class WalkStarted(_Event, frozen=True, kw_only=True):
+class WalkStarted(Fact, frozen=True, kw_only=True):
     """A person or a migration restarts the run's graph, keeping the executions named by their actions."""
 
     n: int
@@ -232,7 +238,7 @@ class WalkStarted(_Event, frozen=True, kw_only=True):
     reason: str
 
 
-class PreconditionFailed(_Event, frozen=True, kw_only=True):
+class PreconditionFailed(Fact, frozen=True, kw_only=True):
     """The precondition of `step` raised for `trigger`. `waiting` were not looked at: they wait for the run to go on."""
 
     step: str
@@ -241,7 +247,7 @@ class PreconditionFailed(_Event, frozen=True, kw_only=True):
     waiting: tuple[str, ...] = ()
 
 
-class RetryScheduled(_Event, frozen=True, kw_only=True):
+class RetryScheduled(Fact, frozen=True, kw_only=True):
     """The next attempt of an execution is due at `due`, woken by `timer`."""
 
     step: str
@@ -254,7 +260,7 @@ class RetryScheduled(_Event, frozen=True, kw_only=True):
 TimerClass = Literal["send", "deadline", "retry", "wait"]
 
 
-class TimerArmed(_Event, frozen=True, kw_only=True, rename={"timer_class": "class"}):
+class TimerArmed(Fact, frozen=True, kw_only=True, rename={"timer_class": "class"}):
     """A wait without a worker. The timer's id is this event's name, never used again."""
 
     timer_class: TimerClass
@@ -262,20 +268,20 @@ class TimerArmed(_Event, frozen=True, kw_only=True, rename={"timer_class": "clas
     about: str
 
 
-class TimerFired(_Event, frozen=True, kw_only=True):
+class TimerFired(Fact, frozen=True, kw_only=True):
     """A pending timer's fire was accepted."""
 
     timer: str
 
 
-class TimerCancelled(_Event, frozen=True, kw_only=True):
+class TimerCancelled(Fact, frozen=True, kw_only=True):
     """A pending timer will not be acted upon any more."""
 
     timer: str
     reason: str
 
 
-class ApprovalRequested(_Event, frozen=True, kw_only=True):
+class ApprovalRequested(Fact, frozen=True, kw_only=True):
     """A sealed contract is put before people: this action, on this resource, with this digest, until `expires`.
 
     `digest` is that of the canonical parameters. `deciders` empty: whoever holds the grant. `policy` is the version
@@ -295,7 +301,7 @@ class ApprovalRequested(_Event, frozen=True, kw_only=True):
     summary: str | None = None
 
 
-class ApprovalDecided(_Event, frozen=True, kw_only=True):
+class ApprovalDecided(Fact, frozen=True, kw_only=True):
     """A person decided; `received_at` is the receipt time of the command, never a worker's clock.
 
     `policy` and `grants` are the versions of those aggregates by which the decision was allowed.
@@ -310,21 +316,21 @@ class ApprovalDecided(_Event, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class ApprovalUsed(_Event, frozen=True, kw_only=True):
+class ApprovalUsed(Fact, frozen=True, kw_only=True):
     """Stands in the same commit as the intent of the operation that it covers."""
 
     approval: str
     operation: str
 
 
-class ApprovalRevoked(_Event, frozen=True, kw_only=True):
+class ApprovalRevoked(Fact, frozen=True, kw_only=True):
     """An edit, a policy or the kill switch took an approval back."""
 
     approval: str
     reason: str
 
 
-class OperationIntended(_Event, frozen=True, kw_only=True):
+class OperationIntended(Fact, frozen=True, kw_only=True):
     """An external side effect is about to be made; stored before the call."""
 
     key: str
@@ -341,7 +347,7 @@ class OperationIntended(_Event, frozen=True, kw_only=True):
 OperationOutcome = Literal["succeeded", "failed", "unknown", "absent"]
 
 
-class OperationSettled(_Event, frozen=True, kw_only=True):
+class OperationSettled(Fact, frozen=True, kw_only=True):
     """What came of an operation, and who says so. `unknown` is an outcome of its own."""
 
     key: str
@@ -350,7 +356,7 @@ class OperationSettled(_Event, frozen=True, kw_only=True):
     evidence: dict[str, Any] = {}
 
 
-class OperationDisputed(_Event, frozen=True, kw_only=True):
+class OperationDisputed(Fact, frozen=True, kw_only=True):
     """A second, different outcome of an operation; kept for a person."""
 
     key: str
@@ -359,7 +365,7 @@ class OperationDisputed(_Event, frozen=True, kw_only=True):
     evidence: dict[str, Any] = {}
 
 
-class OperationRenewed(_Event, frozen=True, kw_only=True):
+class OperationRenewed(Fact, frozen=True, kw_only=True):
     """A person wants a side effect made once more: the step's next call under that key is of this generation."""
 
     operation: str
@@ -368,7 +374,7 @@ class OperationRenewed(_Event, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class ChildRequested(_Event, frozen=True, kw_only=True):
+class ChildRequested(Fact, frozen=True, kw_only=True):
     """Work is handed to another agent's run; the relay starts it."""
 
     request: str
@@ -378,35 +384,35 @@ class ChildRequested(_Event, frozen=True, kw_only=True):
     deadline: int | None = None
 
 
-class CancelRequested(_Event, frozen=True, kw_only=True):
+class CancelRequested(Fact, frozen=True, kw_only=True):
     """Another run is asked to stop; the relay tells it."""
 
     target: str
     reason: str
 
 
-class CommandConvicted(_Event, frozen=True, kw_only=True):
+class CommandConvicted(Fact, frozen=True, kw_only=True):
     """A command killed its workers too often; it goes to DEAD and its run is failed."""
 
     command: str
     reason: str
 
 
-class RunTakenOver(_Event, frozen=True, kw_only=True):
+class RunTakenOver(Fact, frozen=True, kw_only=True):
     """A person goes on with the run by hand: nothing of it begins any more until it is handed back."""
 
     by: str
     reason: str | None = None
 
 
-class RunHandedBack(_Event, frozen=True, kw_only=True):
+class RunHandedBack(Fact, frozen=True, kw_only=True):
     """A person gives the run back: what was broken off and what is due begins again."""
 
     by: str
     reason: str | None = None
 
 
-class RunEnded(_Event, frozen=True, kw_only=True):
+class RunEnded(Fact, frozen=True, kw_only=True):
     """The run entered a terminal state, or ended with an error (`reason`).
 
     Nothing but outcomes of operations, and timers that ask for them, follows.
@@ -414,73 +420,6 @@ class RunEnded(_Event, frozen=True, kw_only=True):
 
     outcome: str
     result: str | None = None
-    reason: str | None = None
-
-
-class Reserved(_Event, frozen=True, kw_only=True):
-    """Of a ledger: an amount is held for an execution of a run until `expires`."""
-
-    run: str
-    execution: str
-    amount: int
-    expires: int
-
-
-class ReservationSettled(_Event, frozen=True, kw_only=True):
-    """Of a ledger: a reservation was used or released."""
-
-    run: str
-    execution: str
-    outcome: Literal["used", "released"]
-
-
-class ThreadJoined(_Event, frozen=True, kw_only=True):
-    """Of a thread: a run belongs to it."""
-
-    agent: str
-    run: str
-    message: str | None = None
-
-
-class ThreadStatusSet(_Event, frozen=True, kw_only=True):
-    """Of a thread: a person closes it or opens it again; a message that joins opens it by itself."""
-
-    status: Literal["open", "resolved"]
-    by: str
-    reason: str | None = None
-
-
-class ThreadContextChanged(_Event, frozen=True, kw_only=True):
-    """Of a thread: what an execution of a run changed in its context. `name` is that of the run's own event."""
-
-    agent: str
-    run: str
-    name: str
-    changes: tuple[ContextChange, ...]
-
-
-class PolicyChanged(_Event, frozen=True, kw_only=True):
-    """Of `@policy`: new values stand; a null takes a value away."""
-
-    values: dict[str, Any]
-    by: str
-    reason: str | None = None
-
-
-class KillSwitchSet(_Event, frozen=True, kw_only=True):
-    """Of `@policy`: sends that have not begun stop (`on`) or may go on."""
-
-    on: bool
-    by: str
-    reason: str | None = None
-
-
-class GrantChanged(_Event, frozen=True, kw_only=True):
-    """Of `@grants`: all that a person may decide from now on; nothing: they hold no grant any more."""
-
-    person: str
-    may: tuple[str, ...]
-    by: str
     reason: str | None = None
 
 
