@@ -1,0 +1,75 @@
+"""The events of system aggregates: state wider than one run (`@policy`, `@grants`, `@budget...`, `@thread...`).
+
+Their names, times and units are those of `waybook.events.engine`, which holds them among all engine events.
+"""
+
+from typing import Any, Literal
+
+from waybook.events.fact import ContextChange, Fact
+
+
+class Reserved(Fact, frozen=True, kw_only=True):
+    """Of a ledger: an amount is held for an execution of a run until `expires`."""
+
+    run: str
+    execution: str
+    amount: int
+    expires: int
+
+
+class ReservationSettled(Fact, frozen=True, kw_only=True):
+    """Of a ledger: a reservation was used or released."""
+
+    run: str
+    execution: str
+    outcome: Literal["used", "released"]
+
+
+class ThreadJoined(Fact, frozen=True, kw_only=True):
+    """Of a thread: a run belongs to it."""
+
+    agent: str
+    run: str
+    message: str | None = None
+
+
+class ThreadStatusSet(Fact, frozen=True, kw_only=True):
+    """Of a thread: a person closes it or opens it again; a message that joins opens it by itself."""
+
+    status: Literal["open", "resolved"]
+    by: str
+    reason: str | None = None
+
+
+class ThreadContextChanged(Fact, frozen=True, kw_only=True):
+    """Of a thread: what an execution of a run changed in its context. `name` is that of the run's own event."""
+
+    agent: str
+    run: str
+    name: str
+    changes: tuple[ContextChange, ...]
+
+
+class PolicyChanged(Fact, frozen=True, kw_only=True):
+    """Of `@policy`: new values stand; a null takes a value away."""
+
+    values: dict[str, Any]
+    by: str
+    reason: str | None = None
+
+
+class KillSwitchSet(Fact, frozen=True, kw_only=True):
+    """Of `@policy`: sends that have not begun stop (`on`) or may go on."""
+
+    on: bool
+    by: str
+    reason: str | None = None
+
+
+class GrantChanged(Fact, frozen=True, kw_only=True):
+    """Of `@grants`: all that a person may decide from now on; nothing: they hold no grant any more."""
+
+    person: str
+    may: tuple[str, ...]
+    by: str
+    reason: str | None = None
