@@ -1,6 +1,5 @@
 """The run actor: everything that reaches one run in one process passes through here, one append at a time."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
@@ -46,6 +45,7 @@ from waybook.services.walker.bodies import Bodies
 from waybook.services.walker.effects import RunLost
 from waybook.services.walker.hearing import received, tell, tell_error
 from waybook.services.walker.item import Item
+from waybook.services.walker.later import Later
 from waybook.services.walker.lifecycle import Committed
 from waybook.services.walker.mailbox import Mailbox
 from waybook.services.walker.office import Office
@@ -54,8 +54,6 @@ log = logging.getLogger(__name__)
 
 PERSON_TRIES = 8
 NONE_GONE: frozenset[int] = frozenset()
-LOOK_S = 2.0
-"""How often a run is read while a lease of it is broken: another process may have taken it over."""
 
 
 class RunActor:
@@ -78,14 +76,13 @@ class RunActor:
         self.holds: dict[str, Delivery] = {}
         self._bodies = Bodies(office.executor, office.spawn, self._go_on, self._nudge)
         self._carried = 0  # thread changes of the run that surely reached the thread
-        self._postponed: dict[str, tuple[asyncio.TimerHandle, Item]] = {}
+        self._later = Later(self._again, self._look_at_once)
         self._look_due = False
-        self._looking: asyncio.TimerHandle | None = None
         self._stopping = False
 
     @property
     def busy(self) -> bool:
-        return self._working or bool(self._waiting or self._bodies or self.holds or self._postponed)
+        return self._working or bool(self._waiting or self._bodies or self.holds or self._later)
 
     @property
     def active(self) -> bool:
@@ -124,7 +121,7 @@ class RunActor:
             self._office.healthy(self)
         self._office.solitude.check()
         if not self.busy:
-            self._cancel_timers()
+            self._later.cancel()
             self._office.idle(self)
 
     def _renewal(self, item: Item) -> Item:
@@ -310,7 +307,7 @@ class RunActor:
                 # Another process may be about to begin the next attempt. The lease has to end, so that the command
                 # comes again, here or there; until then the run is looked at.
                 self._office.let_lapse(delivery)
-                self._look_soon()
+                self._later.look_soon()
                 continue
             self._bodies.begin(self._definition, run, action)
 
@@ -406,33 +403,22 @@ class RunActor:
     def _postpone(self, item: Item, delivery: Delivery, delay_s: float) -> None:
         """Decided again later, on a freshly read run; its lease is kept, its slot is not."""
         self._office.free_slot(delivery)
-        handle = asyncio.get_running_loop().call_later(delay_s, self._resubmit, delivery.ack_subject)
-        self._postponed[delivery.ack_subject] = (handle, item)
+        self._later.postpone(delivery.ack_subject, item, delay_s)
 
-    def _resubmit(self, ack_subject: str) -> None:
-        _, item = self._postponed.pop(ack_subject)
+    def _again(self, item: Item) -> None:
         self._known = "stale"
         self.submit(item)
 
     def look_again(self) -> None:
         """Decides at once what was put off for later: for a clock that was moved on."""
-        for handle, _ in self._postponed.values():
-            handle.cancel()
-        for ack_subject in list(self._postponed):
-            self._resubmit(ack_subject)
+        self._later.now()
 
     def claims_lost(self) -> None:
         """After a pause longer than the lease every claim counts as lost: the run is read before anything else."""
         self._known = "stale"
-        self._look_due = True
-        self._nudge()
+        self._look_at_once()
 
-    def _look_soon(self) -> None:
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look_now)
-
-    def _look_now(self) -> None:
-        self._looking = None
+    def _look_at_once(self) -> None:
         self._look_due = True
         self._nudge()
 
@@ -443,7 +429,7 @@ class RunActor:
         self._reconcile()
         await self._settle_holds()
         if any(self._office.is_broken(d) for d in self.holds.values()) and not self._stopping:
-            self._look_soon()
+            self._later.look_soon()
 
     async def _read_surely(self) -> None:
         await self._read()
@@ -455,7 +441,7 @@ class RunActor:
     def _break(self, batch: Sequence[Item]) -> None:
         """The actor cannot go on: its tasks end and its deliveries lapse, so that the commands come again."""
         self._bodies.clear()
-        items = (*batch, *self._waiting.empty(), *self._cancel_timers())
+        items = (*batch, *self._waiting.empty(), *self._later.cancel())
         for item in items:
             tell_error(item, RunLost())
         for delivery in (*(i.delivery for i in items if i.delivery is not None), *self.holds.values()):
@@ -464,17 +450,6 @@ class RunActor:
         self._look_due = False
         self._office.drop(self)
 
-    def _cancel_timers(self) -> list[Item]:
-        """Ends what is to happen later; returns the commands that waited for it."""
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
-        postponed = list(self._postponed.values())
-        self._postponed.clear()
-        for handle, _ in postponed:
-            handle.cancel()
-        return [item for _, item in postponed]
-
     async def release(self, *, everything: bool = False) -> None:
         """Graceful stop: gives back the actions of every held command, once what waits is decided.
 
@@ -482,7 +457,7 @@ class RunActor:
         thread cannot be cancelled: its action is released when it returned, or with `everything`.
         """
         self._stopping = True
-        for item in self._cancel_timers():
+        for item in self._later.cancel():
             assert item.delivery is not None
             await self._office.hand_back(item.delivery)
         self._bodies.stop(everything=everything, is_async=self._is_async)
