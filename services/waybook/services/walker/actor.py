@@ -49,6 +49,7 @@ from waybook.services.walker.later import Later
 from waybook.services.walker.lifecycle import Committed
 from waybook.services.walker.mailbox import Mailbox
 from waybook.services.walker.office import Office
+from waybook.services.walker.threads import Aside
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class RunActor:
         self._working = False
         self.holds: dict[str, Delivery] = {}
         self._bodies = Bodies(office.executor, office.spawn, self._go_on, self._nudge)
-        self._carried = 0  # thread changes of the run that surely reached the thread
+        self._aside = Aside(key, office.threads, office.correspondence)
         self._later = Later(self._again, self._look_at_once)
         self._look_due = False
         self._stopping = False
@@ -231,10 +232,8 @@ class RunActor:
 
     async def _afterwards(self, batch: list[Item], committed: Committed) -> None:
         """After the commit: start what began, stop what is no longer open, answer, settle the deliveries."""
-        if committed.decision.diagnostics:
-            await self._office.correspondence.remark(self.key, committed.decision.diagnostics)
-        if self._run is not None and len(self._run.thread_changes) > self._carried:
-            await self._insist(self._carry_over)
+        if committed.decision.diagnostics or (self._run is not None and self._run.thread_changes):
+            await self._insist(partial(self._aside.after, committed))
         if len(batch) == 1 and self._goes_on(batch[0].input):
             return
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
@@ -274,12 +273,6 @@ class RunActor:
         self._bodies.begin(self._definition, run, action)
         self._office.hold(delivery, action.deadline)
         return True
-
-    async def _carry_over(self) -> None:
-        """What executions changed in the thread's context reaches the thread before their command is acknowledged."""
-        assert self._run is not None
-        await self._office.threads.carry_over(self.key, self._run, self._run.thread_changes[self._carried :])
-        self._carried = len(self._run.thread_changes)
 
     def _renew(self, command: str, delivery: Delivery) -> None:
         """The later of two deliveries stays; the other is let go without a word."""

@@ -12,7 +12,8 @@ from waybook.engine.run import Action, Run
 from waybook.events.engine import ContextChange, ThreadContextChanged
 from waybook.events.subjects import RunKey
 from waybook.events.typed import DisplayEvent
-from waybook.services.walker.lifecycle import Lifecycle
+from waybook.services.walker.correspondence import Correspondence
+from waybook.services.walker.lifecycle import Committed, Lifecycle
 
 Change = tuple[str, tuple[ContextChange, ...]]
 
@@ -55,6 +56,25 @@ class Threads:
             "body": msgspec.Raw(msgspec.json.encode(event)),
         }
         await self._notes.trace(run.key.tenant, "display", msgspec.json.encode(record))
+
+
+class Aside:
+    """What a run leaves beside itself after its commits: remarks in TRACE, changes of its thread's context."""
+
+    def __init__(self, key: RunKey, threads: Threads, correspondence: Correspondence) -> None:
+        self._key = key
+        self._threads = threads
+        self._correspondence = correspondence
+        self._carried = 0  # thread changes of the run that surely reached the thread
+
+    async def after(self, committed: Committed) -> None:
+        """Done before the command is acknowledged; may be repeated. Raises PortError."""
+        if committed.decision.diagnostics:
+            await self._correspondence.remark(self._key, committed.decision.diagnostics)
+        run = committed.run
+        if run is not None and len(run.thread_changes) > self._carried:
+            await self._threads.carry_over(self._key, run, run.thread_changes[self._carried :])
+            self._carried = len(run.thread_changes)
 
 
 def _thread(key: RunKey, run: Run) -> RunKey:
