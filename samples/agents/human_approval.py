@@ -1,10 +1,10 @@
 """A person in the loop: a step returns a question, the run parks without a worker, the answer goes on.
 
 The question is a `RequestEvent`, the answer an `ExternalEvent`; each question has its own pair of types, since steps
-are found by exact type. The first answer to a question wins. Without an answer the run ends at its deadline.
+are found by exact type. The first answer to a question wins. Without one in time the run gets an `Unanswered`.
 """
 
-from waybook.agents import Agent, ExternalEvent, RequestEvent, StartEvent, StopEvent, step
+from waybook.agents import Agent, ExternalEvent, RequestEvent, StartEvent, StopEvent, Unanswered, step
 
 
 class Order(StartEvent, frozen=True, kw_only=True):
@@ -13,6 +13,8 @@ class Order(StartEvent, frozen=True, kw_only=True):
 
 
 class MayIBuy(RequestEvent, frozen=True, kw_only=True):
+    WITHIN_S = 3 * 24 * 3600
+
     question: str
 
 
@@ -33,8 +35,6 @@ class Dropped(StopEvent, frozen=True, kw_only=True):
 class Buyer(Agent):
     """Asks before it buys."""
 
-    run_deadline_s = 3 * 24 * 3600
-
     @step
     async def ask(self, order: Order) -> MayIBuy:
         return MayIBuy(question=f"Buy {order.item} for {order.price}?")
@@ -44,3 +44,7 @@ class Buyer(Agent):
         if not decision.yes:
             return Dropped(reason=f"{decision.by} said no")
         return Bought(item=order.item, by=decision.by)
+
+    @step
+    async def give_up(self, unanswered: Unanswered, order: Order) -> Dropped:
+        return Dropped(reason=f"nobody decided on {order.item} in time")

@@ -51,7 +51,20 @@ class Decided(DecisionEvent, frozen=True, kw_only=True):
 
 
 class RequestEvent(Event, frozen=True, kw_only=True):
-    """A question to somebody outside: a person, a bot. Its answer is an external event whose `signal` names it."""
+    """A question to somebody outside: a person, a bot. Its answer is an external event whose `signal` names it.
+
+    `WITHIN_S`: how long an answer is waited for, None: without end. After that the run gets an Unanswered in its place, and
+    every later answer is refused.
+    """
+
+    WITHIN_S: ClassVar[float | None] = None
+
+
+class Unanswered(Event, frozen=True, kw_only=True):
+    """Nobody answered a question in time: the request's name and type. Only the engine publishes it."""
+
+    request: str
+    event: str
 
 
 class ExceptionEvent(Event, frozen=True, kw_only=True):

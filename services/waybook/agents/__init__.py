@@ -26,6 +26,7 @@ from waybook.events.typed import (
     RequestEvent,
     StartEvent,
     StopEvent,
+    Unanswered,
 )
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "StopEvent",
     "Table",
     "ThreadContext",
+    "Unanswered",
     "UserIdentity",
     "check",
     "delegate",

@@ -15,7 +15,7 @@ from waybook.agents.errors import DefinitionError, UndeclaredOutput
 from waybook.agents.findings import errors
 from waybook.agents.gate import gate
 from waybook.agents.reading import StepBody, read
-from waybook.engine.definition import HASH_DIGITS, SHAPE_DIGITS, Decode, Definition, EventKind, Gate, Step, Table
+from waybook.engine.definition import HASH_DIGITS, SHAPE_DIGITS, Decode, Definition, EventKind, Gate, Step
 from waybook.engine.inputs import Output
 from waybook.events.registry import Registry
 from waybook.events.subjects import check_token
@@ -84,7 +84,7 @@ def define(agent: type[Agent]) -> AgentDefinition:
 
     engine = Definition.build(
         agent=name,
-        hash=_definition_hash(steps, events, agent.table),
+        hash=_definition_hash(agent, steps, events),
         steps=steps,
         table=agent.table,
         kinds={n: _kind(cls) for n, cls in events.items()},
@@ -92,6 +92,7 @@ def define(agent: type[Agent]) -> AgentDefinition:
         decode=decode,
         gates=_gates(agent, sheet.bodies, decode),
         check_configuration=_checking(agent.config) if agent.config is not AgentConfig else None,
+        answer_within_ms=_answer_within_ms(events),
         run_deadline_ms=round(agent.run_deadline_s * 1000) if agent.run_deadline_s is not None else None,
     )
     built.append(AgentDefinition(agent, engine, bodies, events, registry))
@@ -168,12 +169,19 @@ def _source(thing: Any) -> str:
         return repr((code.co_code, code.co_consts, code.co_names)) if code is not None else repr(thing)
 
 
-def _definition_hash(steps: tuple[Step, ...], events: Mapping[str, type[Event]], table: Table) -> str:
+def _answer_within_ms(events: Mapping[str, type[Event]]) -> dict[str, int]:
+    """How long answers are waited for, by type of the question."""
+    asked = {n: cls.WITHIN_S for n, cls in sorted(events.items()) if issubclass(cls, RequestEvent)}
+    return {n: round(within * 1000) for n, within in asked.items() if within is not None}
+
+
+def _definition_hash(agent: type[Agent], steps: tuple[Step, ...], events: Mapping[str, type[Event]]) -> str:
     """Content hash over steps, event schemas and table (DESIGN 4): 16 hexadecimal digits.
 
     The first eight are the shape's: what the steps take and give, the events' fields, the table's states and rows. The
     others cover all that may change while stored runs keep their meaning: code, limits, deadlines, descriptions.
     """
+    table = agent.table
     schemas = {n: msgspec.json.schema(cls) for n, cls in sorted(events.items())}
     takes = [(s.name, s.parameters, s.outputs) for s in steps]
     rows = [(r.name, r.state, r.on, r.next, r.restart) for r in table.rows]
@@ -181,7 +189,10 @@ def _definition_hash(steps: tuple[Step, ...], events: Mapping[str, type[Event]],
     kinds = [(n, _kind(cls), cls.SCHEMA) for n, cls in sorted(events.items())]
     shape = _digest(takes, _undescribed(schemas), kinds, states, rows)
     functions = [[_source(f) if f is not None else "" for f in (r.guard, r.fields, r.reason)] for r in table.rows]
-    return shape[:SHAPE_DIGITS] + _digest(steps, schemas, functions, table.waits)[SHAPE_DIGITS:]
+    limits: list[Any] = [_answer_within_ms(events), agent.run_deadline_s]
+    if agent.config is not AgentConfig:
+        limits.append(msgspec.json.schema(agent.config))
+    return shape[:SHAPE_DIGITS] + _digest(steps, schemas, functions, table.waits, limits)[SHAPE_DIGITS:]
 
 
 def _undescribed(schema: Any) -> Any:

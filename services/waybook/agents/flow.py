@@ -6,7 +6,15 @@ from waybook.agents.delegation import AgentFailure, AgentRequest, AgentResponse
 from waybook.agents.findings import Finding
 from waybook.agents.reading import Sheet, StepBody
 from waybook.engine.definition import Parameter
-from waybook.events.typed import DisplayEvent, ExceptionEvent, ExternalEvent, StartEvent, StopEvent
+from waybook.events.typed import (
+    DisplayEvent,
+    ExceptionEvent,
+    ExternalEvent,
+    RequestEvent,
+    StartEvent,
+    StopEvent,
+    Unanswered,
+)
 
 
 def flow_findings(sheet: Sheet) -> Iterator[Finding]:
@@ -34,6 +42,8 @@ def _entries(sheet: Sheet) -> set[str]:
     found = {c.__name__ for c in sheet.classes if issubclass(c, StartEvent | ExternalEvent)}
     if any(issubclass(c, AgentRequest) for c in sheet.classes):
         found |= {AgentResponse.__name__, AgentFailure.__name__}
+    if any(issubclass(c, RequestEvent) and c.WITHIN_S is not None for c in sheet.classes):
+        found.add(Unanswered.__name__)
     return found
 
 

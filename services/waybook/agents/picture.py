@@ -121,6 +121,8 @@ class _Drawing:
         sources = list(self._producers.get(event, ()))
         if event in self._entries:
             sources.insert(0, f"event_{event}")
+        if event == "Unanswered":
+            sources += [f"event_{request}" for request in self._requests]
         if event in ("AgentResponse", "AgentFailure"):
             sources.append("agents")
         return sources

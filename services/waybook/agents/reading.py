@@ -12,7 +12,7 @@ from waybook.agents.findings import Place, place_of
 from waybook.agents.run_context import ThreadContext
 from waybook.agents.signature import Signature, read_signature
 from waybook.agents.step import MARK, StepOptions
-from waybook.events.typed import Event
+from waybook.events.typed import Event, RequestEvent, Unanswered
 
 
 class StepBody(msgspec.Struct, frozen=True):
@@ -48,6 +48,8 @@ class Sheet(msgspec.Struct, frozen=True):
             found.update(dict.fromkeys(body.signature.events))
         if AgentRequest in found:
             found.update(dict.fromkeys((AgentResponse, AgentFailure)))
+        if any(issubclass(c, RequestEvent) and c.WITHIN_S is not None for c in found):
+            found[Unanswered] = None
         return tuple(found)
 
 

@@ -245,10 +245,12 @@ def _publish(
         if row is not None and row.restart:
             restart(recorder, row.name, row.reason(recorder.run, output.value) if row.reason else None, holder)
             unhandled = ()
-    if recorder.definition.delegates and not recorder.run.ended:
+    if recorder.definition.asks and not recorder.run.ended:
         for output, name in zip(outputs, names, strict=True):
             if recorder.definition.kinds.get(output.event) == "delegation":
                 delegation.ask(recorder, name, output.value)
+            elif output.event in recorder.definition.answer_within_ms:
+                delegation.arm(recorder, name, recorder.definition.answer_within_ms[output.event])
     dispatch(recorder, (*unhandled, *names) if unhandled else names, holder)
 
 
@@ -326,6 +328,8 @@ def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome
     if delivered.person and not _changes(recorder, signal.output):
         return Refused("illegal_edge", f"{event} changes nothing while the run is {recorder.run.state}")
     holder = Holder(delivered.command.id, delivered.claim)
+    if signal.request is not None and recorder.definition.answer_within_ms:
+        delegation.disarm(recorder, signal.request)
     _publish(recorder, (signal.output,), holder, request=signal.request)
     return Accepted()
 

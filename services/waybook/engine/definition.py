@@ -148,7 +148,8 @@ class Definition(msgspec.Struct, frozen=True):
     event and must be pure. `reads`: by event type, the system aggregates that rows on it look at. `schemas`: versions
     of the events that the engine itself makes (answers of approvals), 1 unless given. `gates` are the steps'
     preconditions. `check_configuration` says what is wrong with the configuration of a new run, or None.
-    `run_deadline_ms`: how long a run may stay open, None: no limit. `delegates`: whether it hands work to other agents.
+    `run_deadline_ms`: how long a run may stay open, None: no limit. `asks`: whether it hands work to
+    other agents, or asks with a deadline; `answer_within_ms`: how long, by type of the question.
     `retry_grid_ms`: the grid of steps whose policy names none.
     """
 
@@ -164,7 +165,8 @@ class Definition(msgspec.Struct, frozen=True):
     gates: Mapping[str, Gate] = {}
     check_configuration: Callable[[Mapping[str, Any]], str | None] | None = None
     run_deadline_ms: int | None = None
-    delegates: bool = False
+    asks: bool = False
+    answer_within_ms: Mapping[str, int] = {}
     retry_grid_ms: int = FIVE_MINUTES_MS
 
     @classmethod
@@ -181,6 +183,7 @@ class Definition(msgspec.Struct, frozen=True):
         gates: Mapping[str, Gate] | None = None,
         check_configuration: Callable[[Mapping[str, Any]], str | None] | None = None,
         run_deadline_ms: int | None = None,
+        answer_within_ms: Mapping[str, int] | None = None,
     ) -> "Definition":
         """A definition with the index from event type to the steps that take it, in order of declaration."""
         takers: dict[str, tuple[Step, ...]] = {}
@@ -205,7 +208,8 @@ class Definition(msgspec.Struct, frozen=True):
             gates=gates or {},
             check_configuration=check_configuration,
             run_deadline_ms=run_deadline_ms,
-            delegates="delegation" in kinds.values(),
+            asks="delegation" in kinds.values() or bool(answer_within_ms),
+            answer_within_ms=answer_within_ms or {},
         )
 
     def carries(self, definition: str) -> bool:

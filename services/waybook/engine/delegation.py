@@ -1,4 +1,4 @@
-"""Work handed to another agent: its run is asked for, and its end becomes one event of the caller's run.
+"""Requests: work handed to another agent, and questions with a deadline; an event of the run settles each, once.
 
 The link stands in the log: the caller's commit asks (`ChildRequested`), the child's start names its parent, and the
 relay carries the child's end back. Whatever comes first, an answer or the deadline, settles the request.
@@ -17,6 +17,9 @@ from waybook.events.subjects import digest_token
 
 RESPONSE, FAILURE = "AgentResponse", "AgentFailure"
 """Types of the two answers; whoever hands work on knows both."""
+
+UNANSWERED = "Unanswered"
+"""What stands in the place of a person's answer that did not come in time."""
 
 ABOUT = "request:"
 """What the timer of a request's deadline is about, before the request's name."""
@@ -55,8 +58,20 @@ def ask(recorder: Recorder, name: str, request: Request) -> None:
     child = digest_token(str(run.key), name)
     payload = msgspec.Raw(msgspec.json.encode(start))
     recorder.record(e.ChildRequested(request=name, agent=request.agent, run=child, start=payload, deadline=due))
-    if due is not None:
-        recorder.record(e.TimerArmed(timer_class="deadline", due=due, about=f"{ABOUT}{name}"))
+    if request.timeout_ms is not None:
+        arm(recorder, name, request.timeout_ms)
+
+
+def arm(recorder: Recorder, request: str, within_ms: int) -> None:
+    """Arms the deadline of a request."""
+    recorder.record(e.TimerArmed(timer_class="deadline", due=recorder.now + within_ms, about=f"{ABOUT}{request}"))
+
+
+def disarm(recorder: Recorder, request: str) -> None:
+    """Takes the deadline of a request back: it is answered."""
+    for timer, pending in list(recorder.run.timers.items()):
+        if pending.about == f"{ABOUT}{request}":
+            recorder.record(e.TimerCancelled(timer=timer, reason="answered"))
 
 
 def answer(recorder: Recorder, said: ChildAnswer) -> tuple[Output, str] | Outcome:
@@ -64,9 +79,7 @@ def answer(recorder: Recorder, said: ChildAnswer) -> tuple[Output, str] | Outcom
     asked = _asked(recorder, said.request)
     if asked is None:
         return Nothing("resolved")
-    for timer, pending in list(recorder.run.timers.items()):
-        if pending.about == f"{ABOUT}{asked.name}":
-            recorder.record(e.TimerCancelled(timer=timer, reason="answered"))
+    disarm(recorder, asked.name)
     if said.stop is not None:
         return _output(
             recorder, RESPONSE, {"request": asked.name, "stop": said.stop, "fields": said.fields}
@@ -81,12 +94,14 @@ def expire(recorder: Recorder, timer: str) -> tuple[Output, str] | Outcome | Non
     if pending is None or not pending.about.startswith(ABOUT):
         return None
     recorder.record(e.TimerFired(timer=timer))
-    asked = _asked(recorder, pending.about.removeprefix(ABOUT))
-    if asked is None:
+    name = pending.about.removeprefix(ABOUT)
+    if recorder.run.ended or name in recorder.run.answered:
         return Accepted()
-    child = recorder.run.children.get(asked.name)
-    who = child.agent if child is not None else "the other agent"
-    message = f"{who} did not answer request {asked.name} by its deadline"
+    asked = recorder.run.event(name)
+    child = recorder.run.children.get(name)
+    if child is None:
+        return _output(recorder, UNANSWERED, {"request": name, "event": asked.event}), name
+    message = f"{child.agent} did not answer request {name} by its deadline"
     return _output(recorder, FAILURE, {"request": asked.name, "message": message}), asked.name
 
 
