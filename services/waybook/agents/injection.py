@@ -8,12 +8,14 @@ from waybook.agents.context import StepContext
 from waybook.agents.displayer import Displayer
 from waybook.agents.effects import Effects
 from waybook.agents.identity import UserIdentity
+from waybook.agents.ledgers import Ledgers
 from waybook.agents.run_context import RunContext, ThreadContext
 
 ENGINE_PROVIDES: tuple[type, ...] = (
     StepContext,
     Approvals,
     Effects,
+    Ledgers,
     RunContext,
     ThreadContext,
     Displayer,

@@ -6,7 +6,7 @@ given, on the state that the ones before it left, so the result is the same as o
 
 from collections.abc import Sequence
 
-from waybook.engine import approvals, claims, delegation, operations, takeover
+from waybook.engine import approvals, claims, delegation, operations, takeover, windows
 from waybook.engine.deadlines import arm_run_deadline, fail_run, run_deadline
 from waybook.engine.definition import Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
@@ -40,7 +40,7 @@ from waybook.engine.inputs import (
 )
 from waybook.engine.intents import EFFECTS, Compensate, Renew, Settle
 from waybook.engine.lanes import already_started, decide_foreign
-from waybook.engine.lifecycle import close, edge, matching_row, move, names_of, take_row
+from waybook.engine.lifecycle import close, edge, left_window, matching_row, move, names_of, open_window, take_row
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.retry import fail, retry
 from waybook.engine.run import NO_PERSON, Action, Run, execution_key
@@ -167,7 +167,8 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
     if not recorder.started:
         return Refused("message_not_found", f"there is no run {recorder.key}")
     if isinstance(body, Continue):
-        return claims.carry_on(recorder, delivered)
+        ended = left_window(recorder) if recorder.definition.table.windows else None
+        return _ended(recorder, delivered, ended) if ended is not None else claims.carry_on(recorder, delivered)
     if isinstance(body, Decide):
         return _answered(recorder, delivered, approvals.decide(recorder, delivered, body))
     if isinstance(body, Retry):
@@ -176,6 +177,8 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
             return _answered(recorder, delivered, approvals.expire(recorder, body.timer, approval))
         if body.timer is not None and operations.is_reconcile(recorder.run, body.timer):
             return operations.ask(recorder, body.timer, Holder(delivered.command.id, delivered.claim))
+        if body.timer is not None and windows.is_window(recorder.run, body.timer):
+            return _ended(recorder, delivered, windows.ends(recorder, body.timer))
         return _deadline(recorder, delivered, body.timer) or retry(recorder, delivered, body)
     if isinstance(body, ChildAnswer):
         return _child_answered(recorder, delivered, delegation.answer(recorder, body))
@@ -251,6 +254,8 @@ def _publish(
                 delegation.ask(recorder, name, output.value)
             elif output.event in recorder.definition.answer_within_ms:
                 delegation.arm(recorder, name, recorder.definition.answer_within_ms[output.event])
+    if recorder.window_due:
+        names = [*names, *open_window(recorder)]
     dispatch(recorder, (*unhandled, *names) if unhandled else names, holder)
 
 
@@ -317,6 +322,10 @@ def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome
     kind = recorder.definition.kinds.get(event)
     if kind != "external":
         return Refused("invalid_input", f"{event} is not an external event of {recorder.definition.agent}")
+    why_not = recorder.definition.table.refusals.get(event)
+    special = why_not(recorder.run) if why_not is not None and delivered.person else None
+    if special is not None:
+        return Refused(*special)
     if recorder.run.ended:
         return Refused("terminal", f"the run has ended as {recorder.run.outcome}")
     if signal.request is not None and signal.request in recorder.run.answered:
@@ -331,6 +340,12 @@ def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome
     if signal.request is not None and recorder.definition.answer_within_ms:
         delegation.disarm(recorder, signal.request)
     _publish(recorder, (signal.output,), holder, request=signal.request)
+    return Accepted()
+
+
+def _ended(recorder: Recorder, delivered: Delivered, output: Output) -> Outcome:
+    """Publishes the event that ends a window."""
+    _publish(recorder, (output,), Holder(delivered.command.id, delivered.claim))
     return Accepted()
 
 
@@ -358,6 +373,8 @@ def _move(recorder: Recorder, delivered: Delivered, body: Move) -> Outcome:
     if isinstance(row, Refused):
         return row
     move(recorder, row.name, body.to_state, "Move", dict(body.fields), body.reason)
+    if recorder.window_due:
+        dispatch(recorder, open_window(recorder), Holder(delivered.command.id, delivered.claim))
     if row.restart:
         restart(recorder, row.name, body.reason, Holder(delivered.command.id, delivered.claim))
     return Accepted()

@@ -33,6 +33,8 @@ Guard = Callable[["Run", Any, "World"], bool]
 FieldsOf = Callable[["Run", Any], Mapping[str, Any]]
 ReasonOf = Callable[["Run", Any], str | None]
 ContractOf = Callable[["Run"], Contract | NoContract]
+Objection = tuple[str, str]
+"""Why something is refused: a stable word, and a text for people."""
 Decode = Callable[[str, int, msgspec.Raw], Any]
 Gate = Callable[["Run", "Published"], bool | None]
 """A step's precondition, bound to the log up to a trigger: whether the step may run, None while it cannot be asked.
@@ -92,7 +94,8 @@ class Row(msgspec.Struct, frozen=True):
     `RetryRequested`, `CancelRequested`, `KillSwitchOn`. Without `next` only fields change. A row nothing drives yet has `on`
     empty: it stands for a legal edge that a direct lifecycle call may take. `restart`: with the transition a new
     walk begins, in which every step runs again. `reads`: the system aggregates that its guard looks at in the world
-    (`policy`, `grants`, `thread`); they are read from the leader before the decision, which costs a read each.
+    (`policy`, `grants`, `thread`); they are read from the leader before the decision, which costs a read each. Not `direct`: only its event takes it,
+    no direct lifecycle call.
     """
 
     name: str
@@ -104,13 +107,40 @@ class Row(msgspec.Struct, frozen=True):
     reason: ReasonOf | None = None
     restart: bool = False
     reads: tuple[str, ...] = ()
+    direct: bool = True
+
+
+class Window(msgspec.Struct, frozen=True):
+    """What a state does a while after it was entered (`waybook.engine.windows`).
+
+    `event`: the DecisionEvent that ends it, `fields` what it holds then. `delay_ms` 0: at once. `is_over`: whether the
+    event took effect since the state was entered.
+    """
+
+    event: str
+    fields: Callable[["Run"], Mapping[str, Any]]
+    delay_ms: Callable[["Run", "World"], int]
+    is_over: Callable[["Run"], bool]
+    timer_class: Literal["send", "wait"] = "send"
+
+
+class IntentGuard(msgspec.Struct, frozen=True):
+    """What else has to hold when a side effect is intended: `objects` says why it does not, or None.
+
+    It gets the run, the world with the aggregates in `reads`, and the name of the approval that the step gave.
+    """
+
+    objects: Callable[["Run", "World", str | None], Objection | None]
+    reads: tuple[str, ...] = ()
 
 
 class Table(msgspec.Struct, frozen=True, dict=True):
     """A lifecycle: its states, rows in order of precedence, and what each parked state waits for.
 
     `contracts`: by state, what people are asked to approve while a run is in it. It is asked for on entering the
-    state by whatever way, and anew when the run's fields make another contract of it.
+    state by whatever way, and anew when the run's fields make another contract of it. `windows`: by state, what it does
+    after a while. `intents`: by name of a side effect, what has to hold when it is intended. `refusals`: by event, why a
+    person's word of it has no effect on this run, None: the general reason.
     """
 
     initial: str
@@ -119,6 +149,9 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     rows: tuple[Row, ...]
     waits: Mapping[str, str] = {}
     contracts: Mapping[str, ContractOf] = {}
+    windows: Mapping[str, Window] = {}
+    intents: Mapping[str, IntentGuard] = {}
+    refusals: Mapping[str, Callable[["Run"], Objection | None]] = {}
 
     def rows_of(self, state: str, on: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows that one of the names in `on` may take in `state`, in order of precedence.

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from waybook.engine import approvals
+from waybook.engine import approvals, windows
 from waybook.engine.definition import FAILED, Row, Table
 from waybook.engine.errors import RowFailed
-from waybook.engine.inputs import Refused, World
+from waybook.engine.inputs import Output, Refused, World
 from waybook.engine.operations import leave_to_reconcile
 from waybook.engine.recorder import Recorder
 from waybook.engine.run import Run
@@ -75,8 +75,35 @@ def move(
     table = recorder.definition.table
     if to_state in table.terminal:
         close(recorder, to_state, result)
-    elif table.contracts and not again:
+        return
+    if table.windows:
+        windows.moved(recorder, from_state, again=again)
+    if table.contracts and not again:
         approvals.moved(recorder, from_state)
+
+
+def open_window(recorder: Recorder) -> tuple[str, ...]:
+    """Publishes the event of a window that is over as it begins; the names of what is to be dispatched."""
+    if not recorder.window_due:
+        return ()
+    recorder.window_due = False
+    ended = windows.output(recorder, recorder.definition.table.windows[recorder.run.state])
+    name = recorder.record(e.EventPublished(event=ended.event, schema=ended.schema, payload=ended.payload))
+    take_row(recorder, names_of(recorder, ended.event), ended.value, name)
+    return (name,)
+
+
+def left_window(recorder: Recorder) -> Output | None:
+    """What ends a window now, though no timer fired: nothing would ever end it, or the table calls it back."""
+    window = recorder.definition.table.windows.get(recorder.run.state)
+    if window is None:
+        return None
+    if windows.pending(recorder.run) is None:
+        return windows.output(recorder, window) if windows.is_forgotten(recorder, window) else None
+    ended = windows.output(recorder, window)
+    names = names_of(recorder, ended.event)
+    row = matching_row(recorder.definition.table, recorder.run, names, ended.value, recorder.world)
+    return ended if row is not None and row.next is not None else None
 
 
 def close(recorder: Recorder, outcome: str, result: str | None = None, reason: str | None = None) -> None:
@@ -101,7 +128,7 @@ def edge(table: Table, from_state: str, to_state: str) -> Row | Refused:
         return Refused("terminal", f"{from_state} is final; nothing leads on from it")
     for row in table.rows:
         is_loop = row.next == from_state and from_state != FAILED
-        if row.next == to_state and row.state in (from_state, "*") and not is_loop:
+        if row.next == to_state and row.state in (from_state, "*") and row.direct and not is_loop:
             return row
     return Refused("illegal_edge", f"no row leads from {from_state} to {to_state}")
 

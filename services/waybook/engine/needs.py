@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from waybook.engine.definition import KILL_SWITCH_ON, Definition
+from waybook.engine.definition import Definition
 from waybook.engine.inputs import Completed, Continue, Decide, Delivered, Failed, Input, Retry, Signal
 from waybook.engine.intents import UNDO, Compensate, Intend, Settle
 
@@ -29,17 +29,17 @@ def needs(definition: Definition, inputs: Sequence[Input]) -> frozenset[str]:
                 found |= {POLICY}
             elif isinstance(body, Decide):
                 found |= DECIDING.union(*reads.values())
-            elif reads and isinstance(body, Continue):
-                found |= reads.get(KILL_SWITCH_ON, NONE)
             elif reads and isinstance(body, Signal):
                 found |= reads.get(body.output.event, NONE)
-            elif reads and isinstance(body, Retry):
+            elif reads and isinstance(body, Retry | Continue):
                 found |= NONE.union(*reads.values())  # what came while the run was failed is put before the table
         elif isinstance(one, Settle):
             if one.key.startswith(UNDO):  # the next undoing may begin with it
                 found |= {POLICY}
         elif isinstance(one, Intend):
             found |= DECIDING if one.approval is not None else {POLICY}
+            if one.name in definition.table.intents:
+                found |= frozenset(definition.table.intents[one.name].reads)
         elif reads and isinstance(one, Failed):
             found |= reads.get("StepFailed", NONE)
     return found

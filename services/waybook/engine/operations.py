@@ -110,6 +110,10 @@ def _generation(run: Run, action: Action, one: Intend) -> int:
 def _refusal(recorder: Recorder, one: Intend, action: Action, key: str, known: Operation | None) -> Refused | None:
     if _kill_switch(recorder):
         return Refused("kill_switch", "the kill switch is on: no side effect begins")
+    guard = recorder.definition.table.intents.get(one.name)
+    objection = guard.objects(recorder.run, recorder.world, one.approval) if guard is not None else None
+    if objection is not None:
+        return Refused(*objection)
     if recorder.now >= action.deadline:
         return Refused("deadline", f"the time of step {action.step} is over")
     earlier = known or _earlier_generation(recorder.run, key)

@@ -39,6 +39,7 @@ class Recorder:
         self.commands: list[str] = []
         self.diagnostics: tuple[Diagnostic, ...] = ()
         self.failed_gate: e.PreconditionFailed | None = None
+        self.window_due = False
         self.started = run is not None
         self.run: Run = run  # type: ignore[assignment]  # only to be asked for once the run has started
 

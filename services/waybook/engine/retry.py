@@ -11,10 +11,11 @@ from waybook.engine.definition import FAILED, Row, Step
 from waybook.engine.dispatch import begin_or_offer, dispatch_all, may_begin
 from waybook.engine.inputs import Accepted, Delivered, Failed, Nothing, Outcome, Refused
 from waybook.engine.inputs import Retry as RetryRequest
-from waybook.engine.lifecycle import matching_row, move, names_of, take_row
+from waybook.engine.lifecycle import matching_row, move, names_of, open_window, take_row
 from waybook.engine.operations import leave_to_reconcile, settled_waits
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action, PathStep, Run, execution_key
+from waybook.engine.walks import restart
 from waybook.events import engine as e
 
 
@@ -23,6 +24,9 @@ def next_due(now: int, grid_ms: int, not_before: int | None = None) -> int:
     due = (now // grid_ms + 1) * grid_ms
     return max(due, not_before) if not_before is not None else due
 
+
+BY_MACHINE = RetryRequest("")
+"""What the table is asked with where no person asks to try again."""
 
 LEAST_WAIT_MS = 1_000
 """What a wait counts for at least, so that a side which says "now" for ever uses the budget up."""
@@ -100,7 +104,7 @@ def retry(recorder: Recorder, delivered: Delivered, request: RetryRequest) -> Ou
     """
     before = recorder.run
     if request.timer is None:
-        refused = _not_failed(recorder)
+        refused = _not_failed(recorder, request)
         if refused is not None:
             return refused
         due = [a for a in _failed_actions(recorder) if not _is_told_to_wait(recorder.run, a)]
@@ -113,11 +117,11 @@ def retry(recorder: Recorder, delivered: Delivered, request: RetryRequest) -> Ou
         recorder.record(e.TimerFired(timer=request.timer))
         if not due:
             return Accepted()
-    take_up_again(recorder, due, Holder(delivered.command.id, delivered.claim))
+    take_up_again(recorder, due, Holder(delivered.command.id, delivered.claim), request)
     return Accepted()
 
 
-def _not_failed(recorder: Recorder) -> Refused | None:
+def _not_failed(recorder: Recorder, request: RetryRequest) -> Refused | None:
     run = recorder.run
     if run.ended:
         return Refused("terminal", f"the run has ended as {run.outcome}")
@@ -125,7 +129,7 @@ def _not_failed(recorder: Recorder) -> Refused | None:
         return Refused("taken_over", f"{run.taken_over} has taken the run over; it has to be handed back first")
     if run.state != FAILED:
         return Refused("illegal_edge", f"only a failed run can be tried again; this one is {run.state}")
-    if way_back(recorder) is None:
+    if way_back(recorder, request) is None:
         return Refused("illegal_edge", "the lifecycle table has no way back from `failed`")
     return None
 
@@ -161,15 +165,21 @@ def _is_scheduled(run: Run, action: Action) -> bool:
     return scheduled is not None and scheduled.timer in run.timers
 
 
-def take_up_again(recorder: Recorder, due: list[Action], holder: Holder) -> None:
-    """Moves a failed run back, disposes of what came meanwhile, begins `due` and all else that is due."""
+def take_up_again(
+    recorder: Recorder, due: list[Action], holder: Holder, request: RetryRequest = BY_MACHINE
+) -> None:
+    """Moves a failed run back, disposes of what came meanwhile, begins `due` and all else that is due.
+
+    Where the way back leads into a window, what failed is not repeated: the window's end begins it anew.
+    """
     for action in due:
         waiting = recorder.run.retries.get(action.execution)
         if waiting is not None and waiting.timer in recorder.run.timers:
             recorder.record(e.TimerCancelled(timer=waiting.timer, reason="retried"))
     unhandled = list(recorder.run.unhandled)
-    if recorder.run.state == FAILED:
-        _walk_back(recorder)
+    if recorder.run.state == FAILED and _walk_back(recorder, request, holder):
+        due = []
+    open_window(recorder)
     for name in unhandled:
         published = recorder.run.event(name)
         value = recorder.definition.decode(published.event, published.schema, published.payload)
@@ -182,21 +192,36 @@ def take_up_again(recorder: Recorder, due: list[Action], holder: Holder) -> None
     dispatch_all(recorder, holder, fresh=unhandled)
 
 
-def way_back(recorder: Recorder) -> Row | PathStep | None:
+def way_back(recorder: Recorder, request: RetryRequest = BY_MACHINE) -> Row | PathStep | None:
     """The first move out of `failed`: the one recorded when a person led the run out of it, or the table's row."""
     run = recorder.run
-    if run.path and run.path[0].from_state == FAILED:
-        return run.path[0]
-    return matching_row(recorder.definition.table, run, ("RetryRequested",), None, recorder.world)
+    row = matching_row(recorder.definition.table, run, ("RetryRequested",), request, recorder.world)
+    if row is not None and _leads_elsewhere(recorder, row):
+        return row
+    return run.path[0] if run.path and run.path[0].from_state == FAILED else row
 
 
-def _walk_back(recorder: Recorder) -> None:
-    """The way failed -> ... -> the state before the failure: recorded transitions, and completed executions reused."""
+def _leads_elsewhere(recorder: Recorder, row: Row) -> bool:
+    """Whether a row for a retry repeats nothing of the recorded way."""
+    return row.restart or row.next in recorder.definition.table.windows
+
+
+def _walk_back(recorder: Recorder, request: RetryRequest, holder: Holder) -> bool:
+    """The way failed -> ... -> the state before the failure: recorded transitions, and completed executions reused.
+
+    True: the table's row led into a window, or began a new walk, instead.
+    """
     run = recorder.run
+    way = way_back(recorder, request)
+    if isinstance(way, Row) and _leads_elsewhere(recorder, way):
+        take_row(recorder, ("RetryRequested",), request)
+        if way.restart:
+            restart(recorder, way.name, "retried by a person", holder)
+        return True
     recorded = list(run.path)
     completed = [run.actions[a] for key, a in run.executions.items() if key.startswith(f"{run.walk}:")]
     if not (recorded and recorded[0].from_state == FAILED):
-        take_row(recorder, ("RetryRequested",), None)
+        take_row(recorder, ("RetryRequested",), request)
     for action in completed:
         if action.status == "completed":
             recorder.record(e.StepReused(step=action.step, trigger=action.trigger, action=action.id))
@@ -206,3 +231,4 @@ def _walk_back(recorder: Recorder) -> None:
         move(recorder, step.row, step.to_state, step.on, {}, "retry", again=True)
     if recorder.definition.table.contracts:
         approvals.ask_for_state(recorder)
+    return False

@@ -1,16 +1,19 @@
-"""The agent `inbox`: five steps from a mail to a reply that a person, or every gate, lets go.
+"""The agent `inbox`: five steps from a mail to a reply that a person, or every gate, lets go, and a sixth that sends it.
 
 Each step is work and a pure route: the work returns what it found, the route turns that into an event, and the
 lifecycle table (`waybook.inbox.table`) decides what the event means. Nothing in the engine knows this agent by name.
 """
 
 from waybook.agents import Agent, StepContext, step
+from waybook.agents.effects import Effects
+from waybook.agents.ledgers import Ledgers
 from waybook.engine.ports import Clock
 from waybook.inbox import classify as classifying
 from waybook.inbox import context as retrieving
 from waybook.inbox import draft as drafting
 from waybook.inbox import events as ev
 from waybook.inbox import route as routing
+from waybook.inbox import sending
 from waybook.inbox.classify import Classification
 from waybook.inbox.draft import Draft, DraftInput
 from waybook.inbox.intake.mail import ParsedMail
@@ -19,14 +22,14 @@ from waybook.inbox.knowledge import Knowledge
 from waybook.inbox.route import Routed, RouteFacts
 from waybook.inbox.scan.findings import ScanResult, verdict
 from waybook.inbox.scan.scan import security_scan
-from waybook.inbox.settings import InboxSettings, Models
+from waybook.inbox.settings import DAILY, InboxSettings, Models
 from waybook.inbox.table import TABLE
 
 ScanEvent = ev.ScanPassed | ev.ThreatFound | ev.SpamFound | ev.AgentDisabled
 
 
 class Inbox(Agent):
-    """The message pipeline: security_scan, context_retrieval, classify, draft, route."""
+    """The message pipeline: security_scan, context_retrieval, classify, draft, route, send."""
 
     name = "inbox"
     table = TABLE
@@ -39,8 +42,6 @@ class Inbox(Agent):
         ev.DraftRejected,
         ev.DraftSaved,
         ev.SendCancelled,
-        ev.ReplySent,
-        ev.ReplyFailed,
     )
 
     @step(depends=(security_scan, verdict))
@@ -137,6 +138,7 @@ class Inbox(Agent):
         scan: ev.ScanPassed,
         draft: ev.DraftProposed,
         settings: InboxSettings,
+        ledgers: Ledgers,
         context: StepContext,
     ) -> ev.ReviewRequested | ev.AutoApproved:
         facts = RouteFacts(
@@ -147,7 +149,22 @@ class Inbox(Agent):
             released="released" in context.flags,
             message_id_reused="message_id_reused" in context.flags,
         )
-        return route_decision(routing.route(facts, settings.route))
+        routed = routing.route(facts, settings.route)
+        if routed.decision == "auto_approve" and not await ledgers.charge(DAILY, cap=settings.route.daily_cap):
+            routed = routing.objected(routed, "daily_cap", f"the daily cap of {settings.route.daily_cap} is reached")
+        return route_decision(routed)
+
+    @step(depends=(sending,))
+    async def send(
+        self, due: ev.SendDue, mail: ev.MailReceived, settings: InboxSettings, effects: Effects
+    ) -> ev.ReplySent | ev.ReplyFailed | ev.SendWithheld:
+        return await sending.send(
+            due,
+            sender=sender_address(mail.mail),
+            effects=effects,
+            suppressed=settings.is_suppressed,
+            own_hosts=settings.scan.own_hosts,
+        )
 
 
 def sender_address(mail: ParsedMail) -> str:

@@ -7,6 +7,7 @@ from waybook.inbox.classify import Classification
 from waybook.inbox.context import Context
 from waybook.inbox.draft import Draft
 from waybook.inbox.intake.mail import ParsedMail
+from waybook.inbox.reply import Reply
 from waybook.inbox.route import Routed
 from waybook.inbox.scan.findings import SecurityFlags
 
@@ -154,6 +155,24 @@ class SendCancelled(ExternalEvent, frozen=True, kw_only=True):
 
     by: str
     reason: str = "user_cancel"
+
+
+class SendDue(DecisionEvent, frozen=True, kw_only=True):
+    """The undo window is over: this reply leaves now, under this approval. Only the engine publishes it.
+
+    `source`: who approved, `human` or `auto`. `reply` None: there is nothing to send.
+    """
+
+    reply: Reply | None = None
+    approval: str | None = None
+    source: str = "auto"
+
+
+class SendWithheld(Event, frozen=True, kw_only=True):
+    """The reply may not leave now (`reason` is a stable word: kill_switch, thread_reply, ...); people decide anew."""
+
+    reason: str
+    text: str = ""
 
 
 class ReplySent(Event, frozen=True, kw_only=True):

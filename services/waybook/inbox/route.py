@@ -4,7 +4,6 @@ By default nothing goes out unattended. The first objection wins and is kept as 
 evaluated objects.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -14,6 +13,7 @@ from waybook.inbox.classify import Classification
 from waybook.inbox.draft import Draft
 from waybook.inbox.scan.findings import SecurityFlags
 from waybook.inbox.scan.phrases import has_override
+from waybook.inbox.secrets import holds_secret
 
 Decision = Literal["auto_approve", "human_review"]
 
@@ -55,18 +55,12 @@ class RouteFacts(msgspec.Struct, frozen=True, kw_only=True):
     plugin_objection: str | None = None
 
 
+def objected(routed: Routed, gate: str, reason: str) -> Routed:
+    """The decision after one more gate objected to it."""
+    return msgspec.structs.replace(routed, decision="human_review", gate=gate, reason=reason)
+
+
 Gate = Callable[[RouteFacts, RouteSettings], str | None]
-_SECRET = re.compile(
-    r"(?i)\b(?:password|passwort|mot de passe|contraseña|one[- ]time (?:code|password)|verification code|otp|pin|tan|"
-    r"api[ _-]?key|secret|token)\b"
-    r"\s*(?:is|ist|est|es|:|=)\s*\S{4,}|\bsk-[A-Za-z0-9]{16,}|\bAKIA[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|"
-    r"https?://\S*(?:reset|recover|magic|verify|invite)[^\s]*(?:token|code|key|t)=\S+|\b(?:code|Code)\D{0,12}\d{6}\b"
-)
-
-
-def holds_secret(text: str) -> bool:
-    """Whether a draft holds a password, a one-time code or a recovery link."""
-    return _SECRET.search(text) is not None
 
 
 def route(facts: RouteFacts, settings: RouteSettings, gates: Sequence[tuple[str, Gate]] = ()) -> Routed:

@@ -7,6 +7,9 @@ from waybook.inbox.classify import HandlingRule
 from waybook.inbox.route import RouteSettings
 from waybook.inbox.scan.scan import ScanSettings
 
+DAILY = "auto-replies"
+"""The ledger that counts automatic approvals of a day."""
+
 
 class Models(msgspec.Struct, frozen=True):
     """The models by role. Without a guard the deterministic layers decide, and nothing is sent unattended."""
@@ -24,10 +27,20 @@ class Models(msgspec.Struct, frozen=True):
 
 
 class InboxSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The owner's choices. `signature` and `tone` are trusted text for the drafter."""
+    """The owner's choices. `signature` and `tone` are trusted text for the drafter.
+
+    `suppressed`: addresses and hosts to which nothing goes, whoever approved it.
+    """
 
     scan: ScanSettings = ScanSettings()
     route: RouteSettings = RouteSettings()
     rules: tuple[HandlingRule, ...] = ()
     signature: str = ""
     tone: str = ""
+    suppressed: frozenset[str] = frozenset()
+
+    def is_suppressed(self, address: str) -> bool:
+        """Whether nothing may go to an address: it, or its host, is listed."""
+        known = {one.lower() for one in self.suppressed}
+        address = address.lower()
+        return address in known or address.rpartition("@")[2] in known

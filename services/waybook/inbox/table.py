@@ -4,14 +4,13 @@ from typing import Any
 
 import msgspec
 
-from waybook.engine.aggregates.policy import KillSwitch
-from waybook.engine.contract import Contract, NoContract
-from waybook.engine.definition import KILL_SWITCH_ON, Row, Table
-from waybook.engine.digest import canonical_digest
+from waybook.engine.definition import Row, Table
 from waybook.engine.inputs import World
 from waybook.engine.run import Run
+from waybook.inbox import approved
 from waybook.inbox import events as ev
 from waybook.inbox.remarks import answer_address, remarks
+from waybook.inbox.reply import EFFECT
 
 STATES = (
     "received", "security_check", "quarantined", "classifying", "awaiting_clarification", "drafting",
@@ -78,14 +77,9 @@ def _retrieved(run: Run, event: ev.ContextRetrieved) -> dict[str, Any]:
     }
 
 
-def _is_peoples_text(run: Run) -> bool:
-    """Whether the working draft is what a person wrote or approved: no later draft takes its place."""
-    return bool(run.fields.get("is_draft_edited")) or run.fields.get("approval_source") == "human"
-
-
 def _drafted(run: Run, event: ev.DraftProposed) -> dict[str, Any]:
     draft = event.draft
-    if _is_peoples_text(run):
+    if approved.holds_human_text(run):
         return {"draft_proposal": {"text": draft.text, "subject": draft.subject, "quality": _plain(draft.quality)}}
     return {
         "draft_response": draft.text,
@@ -101,37 +95,6 @@ def _decision(event: ev.ReviewRequested | ev.AutoApproved) -> dict[str, Any]:
 
 def _reviewed(run: Run, event: ev.ReviewRequested) -> dict[str, Any]:
     return _decision(event)
-
-
-def _auto_approved(run: Run, event: ev.AutoApproved) -> dict[str, Any]:
-    return {**_decision(event), "approval_source": "auto"}
-
-
-def _may_send(run: Run, event: ev.AutoApproved, world: World) -> bool:
-    """A policy that was not read lets nothing go unattended."""
-    return world.policy is not None and not world.policy.kill_switch.on
-
-
-def _outranked(run: Run, event: ev.AutoApproved, world: World) -> bool:
-    return _is_peoples_text(run)
-
-
-def _for_person(run: Run, event: ev.AutoApproved) -> dict[str, Any]:
-    routed = msgspec.structs.replace(
-        event.routed, decision="human_review", reason="a person's text stands beside a new proposal", gate="human_text"
-    )
-    return {"agent_decision": _plain(routed)}
-
-
-def _stopped(run: Run, event: ev.AutoApproved) -> dict[str, Any]:
-    routed = msgspec.structs.replace(
-        event.routed, decision="human_review", reason="the kill switch is on", gate="kill_switch"
-    )
-    return {"agent_decision": _plain(routed)}
-
-
-def _approved(run: Run, event: ev.DraftApproved) -> dict[str, Any]:
-    return {"approval_source": "human", "approved_by": event.by}
 
 
 def _released(run: Run, event: ev.MailReleased) -> dict[str, Any]:
@@ -177,72 +140,15 @@ def _saved(run: Run, event: ev.DraftSaved) -> dict[str, Any]:
 
 
 def _saved_in_window(run: Run, event: ev.DraftSaved) -> dict[str, Any]:
-    return {**_saved(run, event), "pending_auto_send": None, "approval_source": None, "cancel_reason": "edited"}
-
-
-def _sent(run: Run, event: ev.ReplySent) -> dict[str, Any]:
-    return {"pending_auto_send": None, "sent_message_id": event.message_id}
-
-
-def _recalled(run: Run, event: ev.SendCancelled) -> dict[str, Any]:
-    return {"pending_auto_send": None, "approval_source": None, "cancel_reason": event.reason}
-
-
-def _not_begun(run: Run, event: KillSwitch, world: World) -> bool:
-    """Whether surely no send of this run is out or on its way."""
-    return all(operation.outcome in ("failed", "absent") for operation in run.operations.values())
-
-
-def _turned_back(run: Run, event: KillSwitch) -> dict[str, Any]:
-    return {"pending_auto_send": None, "approval_source": None, "cancel_reason": "kill_switch"}
+    return {**_saved(run, event), **approved.back("edited")}
 
 
 def _failed(run: Run, event: Any) -> dict[str, Any]:
     return {"error_message": event.error.text}
 
 
-def _send_failed(run: Run, event: ev.ReplyFailed) -> dict[str, Any]:
-    return {"error_message": event.text, "failed_stage": "send"}
-
-
 def _retried(run: Run, event: Any) -> dict[str, Any]:
-    return {"error_message": None}
-
-
-class _Author(msgspec.Struct, frozen=True):
-    address: str = ""
-
-
-class _Mail(msgspec.Struct, frozen=True):
-    author: _Author | None = None
-    message_id: str | None = None
-
-
-class _Received(msgspec.Struct, frozen=True):
-    """What a contract needs of the start event."""
-
-    mail: _Mail = _Mail()
-
-
-_start = msgspec.json.Decoder(_Received).decode
-
-
-def reply_contract(run: Run) -> Contract | NoContract:
-    """What a person approves in `draft_ready`: this reply, to the sender recorded at intake, word for word."""
-    text = run.fields.get("draft_response")
-    if not text:
-        return NoContract("no_draft", "there is no draft to decide on")
-    mail = _start(run.log[0].payload).mail
-    to = mail.author.address if mail.author is not None else ""
-    subject = run.fields.get("draft_subject") or ""
-    reply = {"to": to, "subject": subject, "text": text, "in_reply_to": mail.message_id}
-    return Contract(
-        action="send",
-        resource=f"mailto:{to}",
-        digest=canonical_digest(reply),
-        answers={"approved": ev.DraftApproved.__name__, "rejected": ev.DraftRejected.__name__},
-        summary=f"reply to {to or 'an unknown sender'}: {subject}"[:200],
-    )
+    return {"error_message": None, "failed_stage": None}
 
 
 ROWS = (
@@ -264,30 +170,15 @@ ROWS = (
     Row("E12", "awaiting_clarification", "ClarificationAnswered", "drafting", fields=_answered),
     Row("draft", "drafting", "DraftProposed", fields=_drafted),
     Row("E14", "drafting", "ReviewRequested", "draft_ready", fields=_reviewed),
-    # A person's text outranks a re-run: it stays, the new one is a proposal beside it, and nothing approves itself.
-    Row("E14_outranked", "drafting", "AutoApproved", "draft_ready", guard=_outranked, fields=_for_person),
-    # Asked when the decision is committed: the kill switch may have been turned since the gates agreed.
-    Row("E15", "drafting", "AutoApproved", "approved", guard=_may_send, fields=_auto_approved, reads=("policy",)),
-    Row("E14_stopped", "drafting", "AutoApproved", "draft_ready", fields=_stopped),
-    Row("E16", "draft_ready", "DraftApproved", "approved", fields=_approved),
+    *approved.APPROVING,
     Row("E17", "draft_ready", "DraftRejected", "rejected", fields=_rejected),
     Row("E18", "draft_ready", "SenderBlocked", "archived", fields=_blocked),
     Row("save", "draft_ready", "DraftSaved", fields=_saved),
     # An edit takes the approval back, also within the undo window.
-    Row("E20_edit", "approved", "DraftSaved", "draft_ready", fields=_saved_in_window),
-    Row("E19", "approved", "ReplySent", "sent", fields=_sent),
-    Row("E20", "approved", "SendCancelled", "draft_ready", fields=_recalled),
-    Row(
-        "E20_stopped",
-        "approved",
-        KILL_SWITCH_ON,
-        "draft_ready",
-        guard=_not_begun,
-        fields=_turned_back,
-        reads=("policy",),
-    ),
-    Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed),
-    Row("E21", "failed", "RetryRequested", "received", fields=_retried),
+    Row("E20_edit", "approved", "DraftSaved", "draft_ready", approved.in_window, _saved_in_window),
+    *approved.SENDING,
+    Row("E21", "failed", "RetryRequested", "received", approved.is_repeat, _retried),
+    approved.REDRAFT,
     Row("F", "*", "StepFailed", "failed", fields=_failed),
     Row("A", "*", "SenderBlocked", "archived", fields=_blocked),
 )
@@ -304,5 +195,8 @@ TABLE = Table(
         "draft_ready": "approval",
         "approved": "send",
     },
-    contracts={"draft_ready": reply_contract},
+    contracts={"draft_ready": approved.reply_contract},
+    windows={"approved": approved.WINDOW},
+    intents={EFFECT: approved.GUARD},
+    refusals={"SendCancelled": approved.why_no_undo, "DraftSaved": approved.why_no_save},
 )

@@ -12,7 +12,7 @@ from tests.conformance.pipeline.path import way, waypoints
 from tests.conformance.pipeline.scribe import Scribe
 
 from waybook.engine.definition import FAILED, Row
-from waybook.engine.inputs import Failed
+from waybook.engine.inputs import Failed, Retry
 from waybook.engine.lifecycle import move, take_row
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.retry import fail
@@ -46,6 +46,7 @@ class Arranger:
         self.next_step = next_step
         self.owner = owner
         self.now = now
+        self.approval_ends: int | None = None
         self.done: set[str] = set()
         self.mail = ParsedMail()
 
@@ -126,7 +127,7 @@ class Arranger:
         """A transition that no step makes: a person's, the mail service's, or a direct one."""
         event = results.from_outside(row, self.given)
         if event is not None:
-            await self.scribe.outside(event)
+            await self.scribe.outside(event, expires=self.approval_ends)
             return
         fields = {k: v for k, v in results.row_fields(row, self.given).items() if v is not None}
         await self.scribe.force(row.name, fields, self.given.get("archiveReason"))
@@ -256,7 +257,7 @@ def _walk_back(recorder: Recorder, target: str) -> None:
         if waiting.timer in run.timers:
             recorder.record(e.TimerFired(timer=waiting.timer))
     recorded = list(run.path)
-    take_row(recorder, ("RetryRequested",), None)
+    take_row(recorder, ("RetryRequested",), Retry("arranged"))
     for action in list(run.actions.values()):
         if action.status == "completed":
             recorder.record(e.StepReused(step=action.step, trigger=action.trigger, action=action.id))

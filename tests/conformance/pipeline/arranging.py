@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.conformance.errors import Unsupported
-from tests.conformance.pipeline import mail, product, results, threads
+from tests.conformance.pipeline import arrange_sends, mail, owner, product, results, threads
 from tests.conformance.pipeline.arrange import Arranger
 from tests.conformance.pipeline.history import message_fields
 from tests.conformance.pipeline.messages import Message, with_defaults
@@ -28,6 +28,8 @@ READ = frozenset(
         "step_effects",
         "adapters",
         "operations",
+        "approvals",
+        "suppressed",
     }
 )
 """Members of `given` that are arranged here or read where they matter."""
@@ -47,6 +49,7 @@ async def arrange(world: World) -> None:
     config = set(given.get("config") or {}) - CONFIG_READ - product.CONFIG_READ
     if config:
         raise Unsupported(f"given.config.{', '.join(sorted(config))}: not arranged yet")
+    await owner.arrange(world, given)
     if given.get("thread") is not None:
         await threads.arrange(world, given["thread"])
     for name, one in _messages(given):
@@ -60,10 +63,9 @@ async def arrange(world: World) -> None:
 
 def _messages(given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for group in given.get("generate") or []:
-        if set(group) - {"count", "id_prefix", "message"}:
-            raise Unsupported("given.generate: only messages without operations are arranged yet")
         for number in range(1, group["count"] + 1):
-            yield f"{group['id_prefix']}{number}", dict(group["message"])
+            one = {**group["message"], "operations": group.get("operations") or []}
+            yield f"{group['id_prefix']}{number}", one
     if given.get("message") is not None:
         yield given["message"].get("id", "m"), given["message"]
     for number, one in enumerate(given.get("messages") or [], 1):
@@ -74,7 +76,7 @@ def _message(world: World, name: str, given: Mapping[str, Any]) -> Message:
     full = with_defaults(given)
     full.setdefault("messageId", mail.message_id(name))
     state = full.get("state", "received")
-    unread = {"walk", "hold", "pendingAutoSend"} & {k for k, v in given.items() if v not in (None, "none", 1)}
+    unread = {"walk"} & {k for k, v in given.items() if v not in (None, "none", 1)}
     if unread or given.get("started") is False:
         raise Unsupported(f"given.message: {', '.join(sorted(unread)) or 'started'}: not arranged yet")
     if state != FAILED and state not in world.definition.engine.table.states:
@@ -97,6 +99,20 @@ async def store(world: World, message: Message) -> None:
         await write(world, message)
 
 
+def _operations_of(world: World) -> list[Mapping[str, Any]]:
+    """Rows of the operation ledger that the case gives for its message; generated ones have their own."""
+    return list(world.case.given.get("operations") or []) if world.case.given.get("message") is not None else []
+
+
+def _approval_ends(world: World) -> int | None:
+    """Until when the given approval of the send holds, None: it is far from its end."""
+    for given in world.case.given.get("approvals") or []:
+        if given.get("name") != "send" or set(given) - {"name", "by", "expires_in_seconds", "id"}:
+            raise Unsupported("given.approvals: only that of a send is arranged yet")
+        return world.began_ms + round(float(given["expires_in_seconds"]) * 1000)
+    return None
+
+
 def _rows_of(world: World, message: Message) -> list[Mapping[str, Any]]:
     rows: Sequence[Mapping[str, Any]] = world.case.given.get("action_rows") or []
     only = len(world.messages) == 1
@@ -108,18 +124,27 @@ async def write(world: World, message: Message) -> None:
     """Writes the message's arranged history."""
     rows = _rows_of(world, message)
     running = any(r["status"] == "running" for r in rows)
-    owner = await world.ghost.hold(message.key) if running else NOBODY
+    holder = await world.ghost.hold(message.key) if running else NOBODY
     age = int(message.given.get("age_seconds", 0)) * 1000
     approved = round(float(message.given.get("approved_minutes_ago") or 0) * 60_000)
     at = world.began_ms - max(age, approved, 0) - AGE_MS
     scribe = Scribe(world.definition, world.backend.ports.state, world.codec, message.key, at)
-    arranger = Arranger(message, scribe, rows, _first_step(world, message), owner, world.began_ms)
+    arranger = Arranger(message, scribe, rows, _first_step(world, message), holder, world.began_ms)
+    arranger.approval_ends = _approval_ends(world)
     start = product.take_in(world, message.mail).payload
     assert start.body is not None
     event = world.definition.decode(start.event, start.schema, start.body)
     assert isinstance(event, MailReceived)
     await arranger.write(results.StartEvent(event, start.thread, product.configuration(world)))
-    for number, operation in enumerate(world.case.given.get("operations") or []):
+    if message.given.get("pendingAutoSend") is not None:
+        await arrange_sends.window(scribe, message.given["pendingAutoSend"], world.began_ms)
+    done = list(message.given.get("operations") or []) or _operations_of(world)
+    sends = [row for row in done if row["name"] == "send"]
+    if sends and message.state == "approved":
+        adapter = (world.case.given.get("adapters") or {}).get("send") or {}
+        await arrange_sends.operations(scribe, sends, adapter, world.began_ms)
+        world.mails.given[str(message.key)] = sends[0]
+    for number, operation in enumerate(row for row in done if row["name"] != "send"):
         await scribe.operation(operation["name"], number, operation["status"], operation.get("params") or {})
     message.stored = True
     message.arranged = scribe.run.version

@@ -10,15 +10,22 @@ from tests.conformance.pipeline import history as h
 from tests.conformance.pipeline import threads
 from tests.conformance.pipeline.compare import Differences, differences
 from tests.conformance.pipeline.expect import reads
+from tests.conformance.pipeline.expect_sends import cancelled_sends, config_after, latest_status
 from tests.conformance.pipeline.messages import Message
+from tests.conformance.pipeline.product import TENANT
 from tests.conformance.pipeline.world import World
 
+from waybook.engine.aggregates.keys import policy_key
+from waybook.engine.aggregates.policy import policy_of
 from waybook.engine.hold import why
 from waybook.events import engine as e
 from waybook.inbox.agent import sender_address
+from waybook.services.walker.lifecycle import Lifecycle
 
 WORDS = {"MailReleased": "released", "SenderBlocked": "sender_blocked"}
 """Acts of people, by the event that stands for them."""
+
+CALLED_BACK = "auto_send_cancelled"
 
 PEOPLES_HOLDS = frozenset({"waiting", "reconciling", "dead command"})
 TIMERS = frozenset({"send", "deadline", "retry", "wait"})
@@ -94,10 +101,23 @@ async def _audit(world: World, value: Any) -> Differences:
         counts.update(WORDS[x.event] for x in history.events(e.EventPublished, since) if x.event in WORDS)
         counts.update(f"draft_{x.decision}" for x in history.events(e.ApprovalDecided, since))
         counts["retried"] += sum(len(retries & set(c.commands)) for c, _, _ in history.commits if c.version > since)
-    unread = set(value) - {*WORDS.values(), "draft_approved", "draft_rejected", "retried"}
+        counts["settled"] += sum(x.by == "person" for x in history.events(e.OperationSettled, since))
+    called_back: Any = await cancelled_sends(world)
+    unread = set(value) - {*WORDS.values(), "draft_approved", "draft_rejected", "retried", "settled", CALLED_BACK}
     if unread:
         raise Unsupported(f"expect.audit.{', '.join(sorted(unread))}: not read yet")
-    return differences(value, {**dict.fromkeys(value, 0), **counts})
+    found: dict[str, Any] = {**dict.fromkeys(value, 0), **counts}
+    if CALLED_BACK in value:
+        found[CALLED_BACK] = called_back
+    return differences(value, found)
+
+
+@reads("config_after")
+async def _config_after(world: World, value: Any) -> Differences:
+    """The owner's switches as they stand for the next decision."""
+    run = await Lifecycle(world.backend.ports.state, world.codec, world.clock, "reader").load(policy_key(TENANT))
+    stopped = policy_of(run).kill_switch.on
+    return differences(value, config_after(world.case.given.get("config") or {}, stopped=stopped))
 
 
 @reads("blocklist")
@@ -116,10 +136,13 @@ async def _blocklist(world: World, value: Any) -> Differences:
 @reads("thread")
 async def _thread(world: World, value: Any) -> Differences:
     """The thread of the case, as `@thread` has it."""
-    unread = set(value) - {"status"}
+    unread = set(value) - {"status", "latestDraftStatus"}
     if unread:
         raise Unsupported(f"expect.thread.{', '.join(sorted(unread))}: not read yet")
-    return differences(value, {"status": (await threads.read(world, world.case.given["thread"])).status})
+    found: dict[str, Any] = {"latestDraftStatus": await latest_status(world)}
+    if "status" in value:
+        found["status"] = (await threads.read(world, world.case.given["thread"])).status
+    return differences(value, found)
 
 
 @reads("listed_for_human")
@@ -192,14 +215,6 @@ async def _model_calls_min(world: World, value: Any) -> Differences:
 @reads("writers")
 async def _writers(world: World, value: Any) -> Differences:
     return differences(value, world.writers)
-
-
-@reads("sends")
-async def _sends(world: World, value: Any) -> Differences:
-    """Mails that the mail service took: nothing of this build can reach one before it has a step that sends."""
-    if "send" in world.definition.engine.steps:
-        raise Unsupported("expect.sends: the step `send` has no scripted mail service yet")
-    return differences(value, 0)
 
 
 @reads("auto_send_allowed")

@@ -115,7 +115,7 @@ async def _message(world: World, value: Any) -> Differences:
     """Fields of the only message; of every one where there are several."""
     found: Differences = []
     for name, message in world.messages.items():
-        found += differences(value, h.message_fields(await _run(world, message)), message.kept, name)
+        found += differences(value, h.message_fields(await _run(world, message), world.clock.now()), message.kept, name)
     return found
 
 
@@ -124,7 +124,9 @@ async def _messages(world: World, value: Any) -> Differences:
     found: Differences = []
     for name, fields in value.items():
         message = world.message(name)
-        found += differences(fields, h.message_fields(await _run(world, message)), message.kept, name)
+        found += differences(
+            fields, h.message_fields(await _run(world, message), world.clock.now()), message.kept, name
+        )
     return found
 
 

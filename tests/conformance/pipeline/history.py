@@ -126,13 +126,16 @@ def completed(history: History, since: int) -> list[str]:
     return [steps[event.action] for event in history.events(e.StepCompleted, since)]
 
 
-def message_fields(history: History) -> dict[str, Any]:
-    """The fields of a message as cases name them, derived ones included."""
+def message_fields(history: History, now: int = 0) -> dict[str, Any]:
+    """The fields of a message as cases name them, derived ones included; times to come count from `now`."""
     run = history.run
     if run is None:
         return {}
     fields: dict[str, Any] = to_case(run.fields)
     fields["walk"] = run.walk
+    fields["pendingAutoSend"] = next(
+        ({"in_seconds": (t.due - now) / 1000} for t in run.timers.values() if t.timer_class == "send"), None
+    )
     fields["automated"] = True if fields.get("automated") else None
     fields["messageIdReused"] = True if "message_id_reused" in run.flags else None
     if "processedAt" not in fields:

@@ -12,6 +12,7 @@ import tests.conformance.pipeline.verbs_flow
 import tests.conformance.pipeline.verbs_lifecycle
 import tests.conformance.pipeline.verbs_mail
 import tests.conformance.pipeline.verbs_people
+import tests.conformance.pipeline.verbs_send
 import tests.conformance.pipeline.verbs_steps
 import tests.conformance.pipeline.verbs_time  # noqa: F401
 from tests.conformance.cases import Case

@@ -37,7 +37,9 @@ MAIL = frozenset(
 )
 """Members of a given message that describe the mail, not the run's fields."""
 
-PLACE = frozenset({"state", "age_seconds", "started", "approved_minutes_ago", "walk", "hold", "pendingAutoSend"})
+PLACE = frozenset(
+    {"state", "age_seconds", "started", "approved_minutes_ago", "walk", "hold", "pendingAutoSend", "operations"}
+)
 """Members that say where the run stands."""
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CONFIG_READ: frozenset[str] = frozenset(
     {"agent", "auto_reply", "shadow", "threshold", "daily_cap", "own_hosts", "own_addresses", "tone", "rules"}
+    | {"auto_delay_seconds", "human_delay_seconds", "daily_count", "reset_passed", "reconcile_after_minutes"}
 )
 """Members of `given.config` that this build's product knows."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 from waybook.adapters.memory.clock import ManualClock
 from waybook.adapters.memory.timers import MemoryTimers
 from waybook.engine.ports import Clock, CommandQueue, Outgoing, TimerRef
+from waybook.engine.run import Timer
 from waybook.events.engine import TimerClass
 from waybook.events.subjects import RunKey
 from waybook.services.scheduler.doing import Doer
@@ -40,6 +41,17 @@ class _Offset:
         return self._clock.now() + self._ms
 
 
+class _Unsent(NoHints):
+    """Where to look, as the read models of a deployment have it: runs that wait with a send."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    async def unsent(self, tenant: str) -> Sequence[RunKey]:
+        histories = [h for h in await self._world.histories() if h.run is not None]
+        return [h.key for h in histories if h.run is not None and h.run.state == "approved"]
+
+
 class Scheduling:
     """Arms and takes back timers as the log says; hands over what is due when a verb says so.
 
@@ -51,7 +63,7 @@ class Scheduling:
         offset = int(world.case.given.get("clock_offset_s", {}).get("scheduler", 0)) * 1000
         self._clock: Clock = _Offset(world.clock, offset)
         self._timers = MemoryTimers(world.clock)
-        self._doer = Doer(self._timers, cast(CommandQueue, _Tracked(world)), self._clock, NoHints())
+        self._doer = Doer(self._timers, cast(CommandQueue, _Tracked(world)), self._clock, _Unsent(world))
         self._read: dict[RunKey, int] = {}
 
     async def _follow(self) -> None:
@@ -69,6 +81,45 @@ class Scheduling:
                 if isinstance(one, CancelTimer) or (isinstance(one, ArmTimer) and one.timer.name in pending)
             ]
             await self._doer.do(wanted)
+
+    async def follow_all(self) -> None:
+        """Does what commits ask for, those of system aggregates included: a kill switch has sends looked at."""
+        await self._follow()
+        for key in [k for k in self._world.traffic.runs if k.agent == "@policy"]:
+            history = await self._world.history(key)
+            for commit, _, _ in history.commits:
+                if commit.version > self._read.get(key, 0):
+                    await self._doer.do(follow(key, commit, {}))
+            self._read[key] = history.version
+
+    async def next_due(self) -> int | None:
+        """When the next one-shot timer falls due, in ms UTC; retries are for the periodic job."""
+        await self._follow()
+        waiting = [
+            t.due
+            for h in await self._world.histories()
+            if h.run is not None
+            for t in h.run.timers.values()
+            if t.timer_class != "retry"
+        ]
+        return min(waiting, default=None)
+
+    def ref(self, key: RunKey, name: str, timer: Timer) -> TimerRef:
+        """A run's timer as the scheduler knows it."""
+        return TimerRef(key, name, timer.timer_class, timer.due)
+
+    async def fires_early(self, key: RunKey, name: str, timer_class: TimerClass) -> None:
+        """A timer's fire comes now, whatever its time."""
+        await self._follow()
+        run = (await self._world.history(key)).run
+        assert run is not None
+        armed = run.timers.get(name)
+        ref = TimerRef(key, name, timer_class, armed.due if armed is not None else self._clock.now())
+        await self._timers.cancel(key, name)
+        await self._timers.arm(ref, self._world.clock.now())
+        fires = Fires(timer_class, self._timers, self._doer, self._clock)
+        while await fires.step(0.0):
+            continue
 
     async def fire(self, timer_class: TimerClass, *, passes: int = 1) -> None:
         """Hands over what is due of a class; with `passes` as so many schedulers that do not know of each other."""

@@ -3,8 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from waybook.agents.definition import AgentDefinition
-from waybook.engine.approvals import ask_for_state
+from waybook.engine.aggregates.grants import Grants
+from waybook.engine.aggregates.policy import Policy
+from waybook.engine.aggregates.thread import Thread
+from waybook.engine.approvals import ABOUT, ask_for_state, open_approvals
 from waybook.engine.decide import commit_of
 from waybook.engine.dispatch import begin, bind
 from waybook.engine.fold import seal
@@ -18,6 +23,7 @@ from waybook.events.codec import Codec, commit_headers, commit_id
 from waybook.events.engine import Claim
 from waybook.events.subjects import RunKey, state_subject
 from waybook.events.typed import Event
+from waybook.inbox.events import DraftApproved
 
 NOBODY = Holder("arranged", Claim(0, 0, 1))
 """Under whom arranged steps ran."""
@@ -45,7 +51,9 @@ class Scribe:
     async def commit(self, write: Write) -> None:
         """One commit of what `write` records; nothing when it records nothing."""
         engine = self.definition.engine
-        recorder = Recorder(engine, self.key, self._run, self.at, World())
+        recorder = Recorder(
+            engine, self.key, self._run, self.at, World(policy=Policy(), grants=Grants(), thread=Thread())
+        )
         write(recorder)
         if not recorder.events:
             return
@@ -141,10 +149,12 @@ class Scribe:
 
         await self.commit(write)
 
-    async def outside(self, event: Event) -> None:
-        """An event from outside, and the row that it takes."""
+    async def outside(self, event: Event, *, expires: int | None = None) -> None:
+        """An event from outside, and the row that it takes. `expires`: until when the approval holds that it stands for."""
 
         def write(recorder: Recorder) -> None:
+            if isinstance(event, DraftApproved):
+                _approve(recorder, event.by, expires)
             self._publish(recorder, event, None)
             take_row(recorder, names_of(recorder, type(event).__name__), event)
 
@@ -168,6 +178,20 @@ class Scribe:
         output = self.definition.output(event)
         return recorder.record(
             e.EventPublished(event=output.event, schema=output.schema, payload=output.payload, action=action)
+        )
+
+
+def _approve(recorder: Recorder, by: str, expires: int | None) -> None:
+    """The decision that a person's approval comes of."""
+    for name, approval in list(open_approvals(recorder.run).items()):
+        if expires is not None:
+            recorder.record(e.ApprovalRevoked(approval=name, reason="replaced"))
+            name = recorder.record(msgspec.structs.replace(approval.request, expires=expires))
+            recorder.record(e.TimerArmed(timer_class="deadline", due=expires, about=f"{ABOUT}{name}"))
+        recorder.record(
+            e.ApprovalDecided(
+                approval=name, decision="approved", by=by, received_at=recorder.now, policy=0, grants=0, reason=None
+            )
         )
 
 

@@ -85,7 +85,8 @@ async def save_draft(world: World, action: Action) -> None:
 
 @verb("undo", *COMMON)
 async def undo(world: World, action: Action) -> None:
-    await say(world, action, lambda a: ev.SendCancelled(by=a["user"]))
+    words = {"terminal": "already_sent"}
+    await say(world, action, lambda a: ev.SendCancelled(by=a["user"]), words=words)
 
 
 @verb("block_sender", *COMMON)
@@ -110,25 +111,6 @@ async def manual_retry(world: World, action: Action) -> None:
     await give(world, action, "retry", None)
 
 
-@verb("kill_switch", "user")
-async def kill_switch(world: World, action: Action) -> None:
-    await _owner(world, action, "kill-switch", KillSwitchPayload(on=True))
-
-
-@verb("change_policy", "user")
-async def change_policy(world: World, action: Action) -> None:
-    """Any value will do: the case wants another version."""
-    await _owner(world, action, "policy", PolicyPayload(values={"changed_at": world.clock.now()}))
-
-
-async def _owner(world: World, action: Action, verb_name: str, payload: Any) -> None:
-    """What holds for all runs: a person's command to `@policy`."""
-    actor = str(action.get("user", "admin"))
-    asked = await world.client.give(policy_key(TENANT), verb_name, payload, actor=actor, person=True)
-    await world.settle()
-    world.hear([people.outcome(asked, human=True)])
-
-
 @verb("compensate", *COMMON)
 async def compensate(world: World, action: Action) -> None:
     """A person has everything undone that the run has done outside."""
@@ -136,9 +118,7 @@ async def compensate(world: World, action: Action) -> None:
 
 
 for _name in (
-    "undo_bulk", "take_over", "request_reply", "dismiss_update", "settle",
-    "revoke_grant", "provider", "send_fires", "timer_fires", "archive_ended", "deploy",
-    "receive_burst", "receive_every",
+    "take_over", "request_reply", "dismiss_update", "archive_ended", "deploy", "receive_burst", "receive_every",
 ):  # fmt: skip
 
     @verb(_name, any_member=True)

@@ -3,6 +3,7 @@
 from tests.conformance.errors import Unsupported
 from tests.conformance.pipeline.backends import LEASE_MS
 from tests.conformance.pipeline.verbs import Action, verb
+from tests.conformance.pipeline.verbs_send import pass_and_fire, reconcile_approved
 from tests.conformance.pipeline.world import World
 
 from waybook.engine.retry import next_due
@@ -11,8 +12,7 @@ from waybook.engine.retry import next_due
 @verb("advance", "seconds")
 async def advance(world: World, action: Action) -> None:
     """Moves the clock; what falls due happens, and leases run out."""
-    await world.pass_time(round(float(action["seconds"]) * 1000))
-    await _fall_due(world)
+    await pass_and_fire(world, round(float(action["seconds"]) * 1000))
 
 
 @verb("advance_to", "seconds")
@@ -21,16 +21,7 @@ async def advance_to(world: World, action: Action) -> None:
     ms = world.began_ms + round(float(action["seconds"]) * 1000) - world.clock.now()
     if ms < 0:
         raise Unsupported(f"`advance_to`: the clock already stands beyond {action['seconds']} s")
-    await world.pass_time(ms)
-    await _fall_due(world)
-
-
-async def _fall_due(world: World) -> None:
-    """Timers whose time has come fire; retries do so by `tick` only."""
-    await world.settle()
-    for timer_class in ("send", "deadline", "wait"):
-        await world.scheduling.fire(timer_class)
-    await world.settle()
+    await pass_and_fire(world, ms)
 
 
 @verb("tick", "job", "concurrent")
@@ -38,6 +29,8 @@ async def tick(world: World, action: Action) -> None:
     """One pass of a periodic job, or several at once."""
     if action["job"] == "retry_failed":
         await _retry_failed(world, int(action.get("concurrent") or 1))
+    elif action["job"] == "reconcile_approved" and "concurrent" not in action:
+        await reconcile_approved(world)
     elif action["job"] != "sweep_stuck" or "concurrent" in action:
         raise Unsupported(f"`tick`: the job {action['job']} is not interpreted yet")
     await world.settle()

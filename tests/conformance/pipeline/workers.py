@@ -13,7 +13,7 @@ from tests.conformance.pipeline.script import Script
 
 from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition
-from waybook.agents.effects import Effects
+from waybook.agents.effects import EffectAdapter, Effects
 from waybook.agents.reading import StepBody
 from waybook.agents.signature import Signature
 from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
@@ -88,6 +88,7 @@ def start_worker(
     traffic: Traffic,
     script: Script,
     effects: ScriptedEffects,
+    mails: EffectAdapter,
     offset_ms: int = 0,
 ) -> Worker:
     """A new process with an empty memory that takes commands."""
@@ -101,7 +102,7 @@ def start_worker(
         },
     )
     options = WalkerOptions(name=name, pull_s=0.5, strict=True)
-    walker = Walker([gated], behind, provides=provides, effects=effects.adapters(fuse), options=options)
+    walker = Walker([gated], behind, provides=provides, effects={**effects.adapters(fuse), "mail": mails}, options=options)
     assert isinstance(behind.heartbeat, FusedHeartbeat)
     worker.append(Worker(name, walker, fuse, behind.heartbeat))
     return worker[0]

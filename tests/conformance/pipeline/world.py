@@ -2,8 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from tests.conformance.pipeline.effects import ScriptedEffects
 from tests.conformance.pipeline.gate import Body, Gate
 from tests.conformance.pipeline.ghost import Ghost
 from tests.conformance.pipeline.history import History
+from tests.conformance.pipeline.mailing import MailService
 from tests.conformance.pipeline.messages import Message
 from tests.conformance.pipeline.models import ScriptedModel
 from tests.conformance.pipeline.outside import Tracked, Traffic
@@ -50,6 +51,7 @@ class Mark(msgspec.Struct, frozen=True):
     outcomes: int
     model_calls: int
     buried: int
+    mails: int = 0
 
 
 class World:
@@ -69,6 +71,7 @@ class World:
         self.models = ScriptedModel(case.given)
         self.sources = ScriptedKnowledge(case.given, self._current_text)
         self.effects = ScriptedEffects(case.given)
+        self.mails = MailService(self, case.given)
         self.ghost = Ghost(self)
         self.client = Client(self)
         self.scheduling = Scheduling(self)
@@ -102,6 +105,7 @@ class World:
                     traffic=self.traffic,
                     script=self.script,
                     effects=self.effects,
+                    mails=self.mails,
                     offset_ms=offset,
                 )
             )
@@ -114,6 +118,15 @@ class World:
         problems = [p for w in self.workers if (p := await w.dismiss()) is not None]
         if problems:
             raise problems[0]
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Bodies of the step that sends may run, for the time of the block."""
+        self.gate.open(lambda body: body.step == "send")
+        try:
+            yield
+        finally:
+            self.gate.close()
 
     # --- rest
 
@@ -307,7 +320,12 @@ class World:
         self.resets = False
         versions = {h.key: h.version for h in await self.histories()}
         self.mark = Mark(
-            versions, len(self.gate.works), len(self.outcomes), len(self.models.calls), len(self.traffic.buried)
+            versions,
+            len(self.gate.works),
+            len(self.outcomes),
+            len(self.models.calls),
+            len(self.traffic.buried),
+            len(self.mails.taken),
         )
 
     async def begun_since_mark(self) -> int:

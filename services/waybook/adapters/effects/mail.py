@@ -16,7 +16,13 @@ from waybook.agents.effects import EffectCall
 from waybook.engine.ports import Objects
 from waybook.events.errors import InvalidInput
 
-_HEADERS = {"reply_to": "Reply-To", "in_reply_to": "In-Reply-To", "references": "References", "subject": "Subject"}
+_HEADERS = {
+    "reply_to": "Reply-To",
+    "in_reply_to": "In-Reply-To",
+    "references": "References",
+    "subject": "Subject",
+    "auto_submitted": "Auto-Submitted",
+}
 
 
 class Mail(msgspec.Struct, frozen=True):
@@ -32,7 +38,7 @@ async def mail_of(call: EffectCall, sender: str, objects: Objects | None) -> Mai
     """The mail that the parameters describe.
 
     `to`, `cc`, `bcc`: lists of addresses. Either a whole mail (`artifact` or `base64`: these very bytes are sent), or
-    `subject`, `text`, `html`, `reply_to`, `in_reply_to`, `references`, and `attachments`: a list of `name`, `type`
+    `subject`, `text`, `html`, `reply_to`, `in_reply_to`, `references`, `auto_submitted`, and `attachments`: a list of `name`, `type`
     and a content. `from` is `sender` unless given. Raises InvalidInput, PortError.
     """
     params = call.params

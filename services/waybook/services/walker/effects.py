@@ -39,8 +39,10 @@ from waybook.engine.run import Action, Operation, Run
 from waybook.events.command import Command
 from waybook.events.errors import RetryableError
 from waybook.events.subjects import ANY, RunKey, command_subject, digest_token
+from waybook.services.walker.aggregates import Aggregates
 from waybook.services.walker.body_effects import BodyEffects, refuse
 from waybook.services.walker.item import Item, Told
+from waybook.services.walker.ledgers import BodyLedgers
 
 log = logging.getLogger(__name__)
 
@@ -92,10 +94,16 @@ class EffectsDesk:
         self._clock = clock
         self._margin_ms = margin_ms
         self._turns: dict[tuple[RunKey, str], asyncio.Lock] = {}
+        self.aggregates: Aggregates | None = None
 
     def of(self, run: Run, action: Action) -> BodyEffects:
         """What is injected into a body, anew for each time it begins."""
         return BodyEffects(self, run, action)
+
+    def ledgers(self, run: Run, action: Action) -> BodyLedgers:
+        """What is injected into a body that shares amounts with other runs."""
+        assert self.aggregates is not None, "the walker says where ledgers are kept"
+        return BodyLedgers(self.aggregates, self._clock, run, action)
 
     def adapter(self, name: str) -> EffectAdapter:
         """The adapter for an effect or its undoing. Raises UnknownEffect."""

@@ -14,6 +14,7 @@ from waybook.agents.displayer import Displayer
 from waybook.agents.effects import Effects, OperationFailed
 from waybook.agents.errors import RetryAfter, StepDeadlinePassed
 from waybook.agents.gate import injected
+from waybook.agents.ledgers import Ledgers
 from waybook.agents.model import ModelRateLimited
 from waybook.agents.reading import StepBody
 from waybook.agents.run_context import RunContext, ThreadContext
@@ -140,6 +141,8 @@ class Executor:
             return Approvals(context, definition.engine.kinds)
         if kind is Effects:
             return self._effects.of(run, action)
+        if kind is Ledgers:
+            return self._effects.ledgers(run, action)
         if kind is RunContext:
             context.own[RunContext] = RunContext(run.context)
             return context.own[RunContext]

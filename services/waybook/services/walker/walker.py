@@ -142,7 +142,7 @@ class Walker:
         self.threads = Threads(self.lifecycle, ports.notes)
         self.executor = Executor(provides or {}, ports.clock, self.effects, self.threads)
         self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock, hook)
-        self.aggregates = Aggregates(self.lifecycle, self.spawn)
+        self.aggregates = self.effects.aggregates = Aggregates(self.lifecycle, self.spawn)
         people = PeopleDesk(self.aggregates, self.correspondence)
         self._reception = Reception(
             self.definitions, self.lifecycle, self.correspondence, ports.objects, self.is_broken, people

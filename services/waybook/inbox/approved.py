@@ -1,0 +1,288 @@
+"""The state `approved`: its undo window, what calls a send back, and what a send's end means (pipeline-spec 4, 12)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from waybook.engine import approvals
+from waybook.engine.contract import Contract, NoContract
+from waybook.engine.definition import KILL_SWITCH_ON, IntentGuard, Objection, Row, Window
+from waybook.engine.inputs import Retry, World
+from waybook.engine.run import Run
+from waybook.engine.windows import pending
+from waybook.inbox import events as ev
+from waybook.inbox.reply import EFFECT, reply_of
+
+ACTION = "send"
+HUMAN_DELAY_S, AUTO_DELAY_S = 15, 60
+MOST_HUMAN_DELAY_S, MOST_AUTO_DELAY_S = 120, 3_600
+"""Seconds of the undo window; the policy's `human_delay_seconds` and `auto_delay_seconds` name others."""
+
+STARTED = "send_started"
+"""The field that says that the window of this approval is over."""
+
+
+DRAFT_STATUS = {"draft_ready": "pending", "approved": "approved", "rejected": "rejected", "sent": "sent"}
+"""What a conversation shows of its newest draft, by the state that the run enters."""
+
+
+# --- what is approved
+
+
+def reply_contract(run: Run) -> Contract | NoContract:
+    """What a person approves in `draft_ready`: this reply, to the sender recorded at intake, word for word."""
+    reply = reply_of(run)
+    if reply is None:
+        return NoContract("no_draft", "there is no draft to decide on")
+    to = ", ".join(reply.to)
+    return Contract(
+        action=ACTION,
+        resource=f"mailto:{to}",
+        digest=reply.digest,
+        answers={"approved": ev.DraftApproved.__name__, "rejected": ev.DraftRejected.__name__},
+        summary=f"reply to {to or 'an unknown sender'}: {reply.subject}"[:200],
+    )
+
+
+# --- the window
+
+
+def _delay_ms(run: Run, world: World) -> int:
+    """How long the reply can still be called back. What the policy says is clamped; what is no number is not taken."""
+    values = world.policy.values if world.policy is not None else {}
+    if run.fields.get("approval_source") == "human":
+        name, default, most = "human_delay_seconds", HUMAN_DELAY_S, MOST_HUMAN_DELAY_S
+    else:
+        name, default, most = "auto_delay_seconds", AUTO_DELAY_S, MOST_AUTO_DELAY_S
+    given = values.get(name)
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    return round(min(max(given, 0), most) * 1000) if is_number and given is not None else default * 1000
+
+
+def _due(run: Run) -> dict[str, Any]:
+    """What leaves when the window is over, and the approval that covers it."""
+    reply = reply_of(run)
+    source = "human" if run.fields.get("approval_source") == "human" else "auto"
+    approval = approvals.find(run, ACTION, reply.digest) if reply is not None and source == "human" else None
+    return {"reply": reply, "approval": approval, "source": source}
+
+
+WINDOW = Window(
+    event=ev.SendDue.__name__,
+    fields=_due,
+    delay_ms=_delay_ms,
+    is_over=lambda run: bool(run.fields.get(STARTED)),
+)
+
+
+def in_window(run: Run, event: Any, world: World) -> bool:
+    """Whether the reply can be called back: its timer has not fired."""
+    return pending(run) is not None
+
+
+# --- what stops a send
+
+
+def _is_stopped(run: Run, event: Any, world: World) -> bool:
+    return world.policy is not None and world.policy.kill_switch.on
+
+
+def has_newer_mail(run: Run, world: World) -> bool:
+    """Whether a mail joined the conversation that nobody who approved the reply can have seen."""
+    if world.thread is None:
+        return False
+    newer = set(world.thread.newer_than(run.key.run))
+    seen_until = _decided_at(run)
+    return any(str(m["run"]) in newer and int(m.get("at") or 0) > seen_until for m in world.thread.members)
+
+
+def _decided_at(run: Run) -> int:
+    """When a person approved the reply last (ms, UTC); 0 where none did."""
+    if run.fields.get("approval_source") != "human":
+        return 0
+    decided = [a.decided.received_at for a in run.approvals.values() if a.decided is not None]
+    return max(decided, default=0)
+
+
+def _not_begun(run: Run, event: Any, world: World) -> bool:
+    """Whether surely no send of this run is out or on its way."""
+    return all(operation.outcome in ("failed", "absent") for operation in run.operations.values())
+
+
+def _is_outdated(run: Run, event: Any, world: World) -> bool:
+    return has_newer_mail(run, world)
+
+
+def may_go_unattended(run: Run, event: ev.AutoApproved, world: World) -> bool:
+    """Asked in the commit that approves: nothing has changed since the gates agreed."""
+    if world.policy is None or world.thread is None or has_newer_mail(run, world):
+        return False
+    return world.policy.values.get("auto_reply") is not False
+
+
+def holds_human_text(run: Run) -> bool:
+    """Whether a person wrote or approved the reply that stands: no machine replaces it, and none lets another go."""
+    return bool(run.fields.get("is_draft_edited")) or run.fields.get("approval_source") == "human"
+
+
+def _objects(run: Run, world: World, approval: str | None) -> Objection | None:
+    """Looked at when the send is intended: who approved, and whether the conversation went on meanwhile."""
+    if run.state != "approved":
+        return "not_approved", f"the reply is {run.state}, not approved"
+    if run.fields.get("approval_source") == "human" and approval is None:
+        return "approval_missing", "no standing approval covers this very reply"
+    if has_newer_mail(run, world):
+        return "thread_reply", "a newer mail of the conversation came in"
+    return _said_not_arrived(run)
+
+
+def _said_not_arrived(run: Run) -> Objection | None:
+    """A person's word that it did not arrive ends the send that it was about; another one is approved anew."""
+    running = {run.actions[a].execution for a in run.open}
+    for operation in run.operations.values():
+        ended = operation.by == "person" and operation.outcome in ("failed", "absent")
+        before = run.actions.get(operation.intent.action)
+        if ended and operation.intent.name == EFFECT and before is not None and before.execution in running:
+            return "not_arrived", "a person said that it did not arrive"
+    return None
+
+
+GUARD = IntentGuard(objects=_objects, reads=("thread",))
+
+
+def why_no_undo(run: Run) -> Objection | None:
+    """What a person is told who calls back what cannot be called back any more, or not yet."""
+    if run.state == "sent" or (run.state == "approved" and pending(run) is None):
+        return "already_sent", "the undo window is over"
+    return None if run.state == "approved" or run.ended else ("not_approved", f"the reply is {run.state}")
+
+
+def why_no_save(run: Run) -> Objection | None:
+    """An edit comes too late once the reply is on its way."""
+    is_late = run.state == "approved" and pending(run) is None
+    return ("already_sent", "the undo window is over") if is_late else None
+
+
+# --- fields
+
+
+def back(reason: str) -> Mapping[str, Any]:
+    """Fields of a reply that goes back to people."""
+    return {"approval_source": None, "cancel_reason": reason, STARTED: None}
+
+
+def _stopped(run: Run, event: Any) -> Mapping[str, Any]:
+    return back("kill_switch")
+
+
+def _outdated(run: Run, event: Any) -> Mapping[str, Any]:
+    return back("thread_reply")
+
+
+def _withheld(run: Run, event: ev.SendWithheld) -> Mapping[str, Any]:
+    return back(event.reason)
+
+
+def _recalled(run: Run, event: ev.SendCancelled) -> Mapping[str, Any]:
+    return back(event.reason)
+
+
+def _begun(run: Run, event: ev.SendDue) -> Mapping[str, Any]:
+    return {STARTED: True}
+
+
+def _sent(run: Run, event: ev.ReplySent) -> Mapping[str, Any]:
+    return {"sent_message_id": event.message_id, "cancel_reason": None}
+
+
+def _send_failed(run: Run, event: ev.ReplyFailed) -> Mapping[str, Any]:
+    return {"error_message": event.text, "failed_stage": "send"}
+
+
+def _step_failed(run: Run, event: Any) -> Mapping[str, Any]:
+    return {"error_message": event.error.text, "failed_stage": "send"}
+
+
+def _auto(run: Run, event: ev.AutoApproved) -> Mapping[str, Any]:
+    return {"agent_decision": msgspec.to_builtins(event.routed), "approval_source": "auto", STARTED: None}
+
+
+def _not_auto(gate: str, reason: str, event: ev.AutoApproved) -> Mapping[str, Any]:
+    objected = msgspec.structs.replace(event.routed, decision="human_review", gate=gate, reason=reason)
+    return {"agent_decision": msgspec.to_builtins(objected)}
+
+
+def _is_outranked(run: Run, event: ev.AutoApproved, world: World) -> bool:
+    return holds_human_text(run)
+
+
+def _outranked(run: Run, event: ev.AutoApproved) -> Mapping[str, Any]:
+    return _not_auto("human_text", "a person's text stands beside a new proposal", event)
+
+
+def _stopped_before(run: Run, event: ev.AutoApproved) -> Mapping[str, Any]:
+    return _not_auto("kill_switch", "the kill switch is on", event)
+
+
+def _changed_before(run: Run, event: ev.AutoApproved) -> Mapping[str, Any]:
+    return _not_auto("changed", "the conversation, the draft or the policy changed since the gates were asked", event)
+
+
+def _by_person(run: Run, event: ev.DraftApproved) -> Mapping[str, Any]:
+    return {"approval_source": "human", "approved_by": event.by, "cancel_reason": None, STARTED: None}
+
+
+def _resent(run: Run, event: Any) -> Mapping[str, Any]:
+    return {"approval_source": "human", "error_message": None, "failed_stage": None, STARTED: None}
+
+
+def _redrafted(run: Run, event: Any) -> Mapping[str, Any]:
+    return {"approval_source": None, "error_message": None, "failed_stage": None, STARTED: None}
+
+
+# --- a person tries again
+
+
+def _is_resend(run: Run, event: Retry, world: World) -> bool:
+    """A person tries a failed send again, of a text that a person approved (E24)."""
+    failed = run.fields.get("failed_stage") == "send" and run.fields.get("approval_source") == "human"
+    return event.timer is None and failed and bool(run.fields.get("draft_response"))
+
+
+def is_repeat(run: Run, event: Retry, world: World) -> bool:
+    """Everything else goes on where it failed; a reply that nobody approved and that failed is drafted anew."""
+    return not _is_redraft(run, event, world)
+
+
+def _is_redraft(run: Run, event: Retry, world: World) -> bool:
+    failed = run.fields.get("failed_stage") == "send" and run.fields.get("approval_source") == "auto"
+    return event.timer is None and failed
+
+
+APPROVING = (
+    # A person's text outranks a re-run: it stays, the new one is a proposal beside it, and nothing approves itself.
+    Row("E14_outranked", "drafting", "AutoApproved", "draft_ready", _is_outranked, _outranked),
+    # Asked when the decision is committed: much may have changed since the gates agreed.
+    Row("E14_stopped", "drafting", "AutoApproved", "draft_ready", _is_stopped, _stopped_before, reads=("policy",)),
+    Row("E15", "drafting", "AutoApproved", "approved", may_go_unattended, _auto, reads=("policy", "thread")),
+    Row("E14_changed", "drafting", "AutoApproved", "draft_ready", fields=_changed_before),
+    Row("E16", "draft_ready", "DraftApproved", "approved", fields=_by_person),
+)
+"""How a reply comes to be approved."""
+
+SENDING = (
+    Row("E20_stopped", "approved", KILL_SWITCH_ON, "draft_ready", _not_begun, _stopped, reads=("policy",)),
+    Row("E20_braked", "approved", "SendDue", "draft_ready", _is_stopped, _stopped, reads=("policy",)),
+    Row("E20_outdated", "approved", "SendDue", "draft_ready", _is_outdated, _outdated, reads=("thread",)),
+    Row("send", "approved", "SendDue", fields=_begun),
+    Row("E19", "approved", "ReplySent", "sent", fields=_sent),
+    Row("E20", "approved", "SendCancelled", "draft_ready", in_window, _recalled),
+    Row("E20_withheld", "approved", "SendWithheld", "draft_ready", fields=_withheld),
+    Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed),
+    Row("F_sending", "approved", "StepFailed", "failed", fields=_step_failed),
+    Row("E24", "failed", "RetryRequested", "approved", _is_resend, _resent, direct=False),
+)
+"""What becomes of an approved reply."""
+
+REDRAFT = Row("E21_redraft", "failed", "RetryRequested", "received", _is_redraft, _redrafted, restart=True)
