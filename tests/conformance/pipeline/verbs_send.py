@@ -151,9 +151,8 @@ async def reconcile_approved(world: World) -> None:
     since = world.clock.now() - round(float(config.get("reconcile_after_minutes", 10)) * 60_000)
     due = []
     for history in await world.histories():
-        entered = [
-            x.at for x in history.entries() if type(x.event) is e.Transitioned and x.event.to_state == "approved"
-        ]
+        moves = ((x.at, x.event) for x in history.entries())
+        entered = [at for at, event in moves if isinstance(event, e.Transitioned) and event.to_state == "approved"]
         run = history.run
         if run is not None and run.state == "approved" and entered and entered[-1] <= since and _has_a_move(world, run):
             due.append((entered[-1], run))

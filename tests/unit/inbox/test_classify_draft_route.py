@@ -36,8 +36,9 @@ from waybook.inbox.draft import (
     join_drafts,
 )
 from waybook.inbox.intake.subject import reply_subject
-from waybook.inbox.route import GATES, RouteFacts, RouteSettings, holds_secret, route
+from waybook.inbox.route import GATES, RouteFacts, RouteSettings, route
 from waybook.inbox.scan.findings import Finding, SecurityFlags
+from waybook.inbox.secrets import holds_secret
 
 SUPPORT = Intent(category="support", priority="normal", sentiment="neutral", intent="question", confidence=0.9)
 ONE = Classification(intents=(SUPPORT,))
