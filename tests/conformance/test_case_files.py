@@ -119,10 +119,10 @@ def test_a_scored_group_holds_by_its_shares() -> None:
 
 def test_the_summary_tells_what_was_not_run(tmp_path: Path) -> None:
     """A run passes, skips with the needs, and sums up; a case is an item with its id."""
-    run = _run(tmp_path, REFUSED, _case(id="lacking", needs=["send"]))
+    run = _run(tmp_path, REFUSED, _case(id="lacking", needs=["clarify"]))
     assert run.returncode == 0, run.stdout
     assert "2 cases: 1 passed, 0 failed" in run.stdout
-    assert "skipped, needs send: 1" in run.stdout
+    assert "skipped, needs clarify: 1" in run.stdout
 
 
 def test_what_does_not_hold_or_is_not_understood_fails(tmp_path: Path) -> None:

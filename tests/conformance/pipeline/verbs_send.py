@@ -1,5 +1,6 @@
 """Sends: their timers, the mail service's answers, and what brakes them."""
 
+import asyncio
 from typing import Any
 
 from tests.conformance.errors import Unsupported
@@ -11,7 +12,7 @@ from tests.conformance.pipeline.verbs import Action, verb
 from tests.conformance.pipeline.verbs_people import COMMON, give, say
 from tests.conformance.pipeline.world import World
 
-from waybook.agents.effects import Done, NotDone, Unsure
+from waybook.agents.effects import Done, EffectCall, NotDone, Unsure
 from waybook.engine.aggregates.keys import grants_key, policy_key
 from waybook.engine.hold import hold
 from waybook.engine.run import Run
@@ -21,6 +22,8 @@ from waybook.services.scheduler.effects import handed_over
 from waybook.services.walker.requests import SettlePayload
 
 RECONCILE_BATCH = 100
+PATIENCE_S = 10.0
+MEANS = {"sent": "succeeded", "failed": "failed", "unknown": "unknown"}
 
 
 async def _run(world: World, message: Message) -> Run:
@@ -89,7 +92,19 @@ async def provider(world: World, action: Action) -> None:
         for worker in world.workers:
             worker.cont()
     with world.sending():
+        await _stored(world, taken.call, MEANS[outcome])
         await world.settle()
+
+
+async def _stored(world: World, call: EffectCall, outcome: str) -> None:
+    """Returns when the outcome is stored, which no command tells of."""
+    for _ in range(round(PATIENCE_S / 0.005)):
+        for history in await world.histories():
+            operation = history.run.operations.get(call.key) if history.run is not None else None
+            known = operation is not None and str(history.key) == call.run
+            if known and operation is not None and outcome in (operation.outcome, *operation.disputed):
+                return
+        await asyncio.sleep(0.005)
 
 
 @verb("kill_switch", "user", "on", "reason", "command_id")
