@@ -144,7 +144,7 @@ def test_why_names_what_waits_who_decides_and_how(shell: Shell, drafted: str) ->
     """Invariant 9: the named blocker, with the command that ends it."""
     answer = shell.json("why", drafted)
     assert answer["hold"]["reason"] == "approval"
-    assert answer["approvals"][0]["grant"] == "decide:send"
+    assert answer["approvals"][0]["grant"] == "decide:mail"
     text = shell.run("why", drafted)
     assert "reply to ann@customer.example" in text and f"waybook approve {drafted}/" in text
 

@@ -165,9 +165,7 @@ def _is_scheduled(run: Run, action: Action) -> bool:
     return scheduled is not None and scheduled.timer in run.timers
 
 
-def take_up_again(
-    recorder: Recorder, due: list[Action], holder: Holder, request: RetryRequest = BY_MACHINE
-) -> None:
+def take_up_again(recorder: Recorder, due: list[Action], holder: Holder, request: RetryRequest = BY_MACHINE) -> None:
     """Moves a failed run back, disposes of what came meanwhile, begins `due` and all else that is due.
 
     Where the way back leads into a window, what failed is not repeated: the window's end begins it anew.

@@ -14,7 +14,7 @@ from waybook.engine.windows import pending
 from waybook.inbox import events as ev
 from waybook.inbox.reply import EFFECT, reply_of
 
-ACTION = "send"
+ACTION = EFFECT
 HUMAN_DELAY_S, AUTO_DELAY_S = 15, 60
 MOST_HUMAN_DELAY_S, MOST_AUTO_DELAY_S = 120, 3_600
 """Seconds of the undo window; the policy's `human_delay_seconds` and `auto_delay_seconds` name others."""

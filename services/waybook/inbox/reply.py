@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from waybook.engine.operations import canonical, digest_of
+from waybook.engine.digest import canonical_digest
 from waybook.engine.run import Run
 from waybook.inbox.scan.hosts import ascii_address
 
@@ -37,7 +37,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def digest(self) -> str:
         """What an approval of this reply covers."""
-        return digest_of(EFFECT, canonical(self.params()))
+        return canonical_digest(self.params())
 
 
 class _Author(msgspec.Struct, frozen=True):

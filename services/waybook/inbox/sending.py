@@ -8,7 +8,7 @@ from waybook.inbox.monitor import Withheld, checked
 from waybook.inbox.reply import EFFECT, Reply
 
 KEY = "reply"
-NO_SERVER = "no mail server is configured: set WAYBOOK_SMTP_URL and WAYBOOK_SMTP_SENDER"
+NO_SERVER = "no mail server is configured: waybook.toml names none as [effects.mail]"
 
 Sent = ev.ReplySent | ev.ReplyFailed | ev.SendWithheld
 

@@ -75,20 +75,6 @@ async def _call_order(world: World, value: Any) -> Differences:
     return differences(value, [c.name for c in world.effects.calls])
 
 
-@reads("operations")
-async def _operations(world: World, value: Any) -> Differences:
-    """The operations that are not arranged, in the order in which they were intended, with the members that are named."""
-    found = []
-    for history in await world.histories():
-        arranged = {x.key for x in history.events(e.OperationIntended) if x.action == "arranged"}
-        run = history.run
-        for key, one in run.operations.items() if run is not None else ():
-            if key not in arranged:
-                found.append({"name": one.intent.name, "status": one.outcome, "params": one.intent.params})
-    named = [{k: v for k, v in one.items() if k in expected} for one, expected in zip(found, value, strict=False)]
-    return differences(value, [*named, *found[len(named) :]])
-
-
 @reads("audit")
 async def _audit(world: World, value: Any) -> Differences:
     """How often what the auditor reads in STATE tells of such an act, arranged history left out."""

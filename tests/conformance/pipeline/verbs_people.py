@@ -8,16 +8,13 @@ from tests.conformance.errors import Unsupported
 from tests.conformance.pipeline import people
 from tests.conformance.pipeline.arranging import store
 from tests.conformance.pipeline.messages import Message
-from tests.conformance.pipeline.product import TENANT
 from tests.conformance.pipeline.verbs import Action, verb
 from tests.conformance.pipeline.world import World
 
-from waybook.engine.aggregates.keys import policy_key
 from waybook.events.command import SignalPayload
 from waybook.events.typed import Event
 from waybook.inbox import events as ev
 from waybook.services.commanding import bulk
-from waybook.services.walker.people import KillSwitchPayload, PolicyPayload
 from waybook.services.walker.requests import DecidePayload
 
 COMMON = ("user", "message", "each", "concurrent", "command_id")

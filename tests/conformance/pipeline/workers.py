@@ -102,7 +102,9 @@ def start_worker(
         },
     )
     options = WalkerOptions(name=name, pull_s=0.5, strict=True)
-    walker = Walker([gated], behind, provides=provides, effects={**effects.adapters(fuse), "mail": mails}, options=options)
+    walker = Walker(
+        [gated], behind, provides=provides, effects={**effects.adapters(fuse), "mail": mails}, options=options
+    )
     assert isinstance(behind.heartbeat, FusedHeartbeat)
     worker.append(Worker(name, walker, fuse, behind.heartbeat))
     return worker[0]
