@@ -15,7 +15,7 @@ from waybook.agents.picture import Picture, picture
 from waybook.agents.svg import svg
 from waybook.cli.giving import giving
 from waybook.cli.options import DataDir, Json
-from waybook.cli.output import fail, out, print_json
+from waybook.cli.output import err, fail, out, print_json
 from waybook.cli.running import run_async
 from waybook.cli.runs import find_run
 from waybook.engine.run import Run
@@ -110,10 +110,13 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Start a run of an agent of your own, and wait until it has ended or waits for somebody."""
-    payload = start_payload(_agent(name), event, _object("--data", data), _object("--config", config))
+    agent = _agent(name)
+    for finding in check(agent):
+        err.print(str(finding), markup=False, soft_wrap=True)
+    payload = start_payload(agent, event, _object("--data", data), _object("--config", config))
     told: AgentRun | None = None
     with suppress(KeyboardInterrupt):
-        told = run_async(_start(Settings.load(), _agent(name), payload, run, wait, data_dir))
+        told = run_async(_start(Settings.load(), agent, payload, run, wait, data_dir))
     if told is None:
         return
     if as_json:
