@@ -360,7 +360,8 @@ def leave_to_reconcile(recorder: Recorder, exhausted: Action | None = None) -> N
     for key, known in list(recorder.run.operations.items()):
         if not is_open(known) or known.disputed or key in asked:
             continue
-        if exhausted is not None and actions[known.intent.action].execution != exhausted.execution:
+        intended_by = actions.get(known.intent.action)  # None: by a command, which undoes
+        if exhausted is not None and (intended_by is None or intended_by.execution != exhausted.execution):
             continue
         if known.outcome is None:
             evidence = {"reason": f"{reason} before its outcome came"}
