@@ -177,6 +177,21 @@ def test_a_run_that_a_person_took_over_stands_still_until_it_is_handed_back(shel
     assert shell.json("why", drafted)["hold"]["reason"] == "approval"
 
 
+def test_a_conversation_is_closed_and_a_new_message_opens_it(shell: Shell, drafted: str, tmp_path: Path) -> None:
+    """Closed by a person; the next mail of the thread opens it again before its run begins."""
+    assert shell.json("thread", drafted, "resolved", "--as", "ann")["run"] == drafted
+    assert shell.json("thread", drafted, "resolved", "--as", "ann")["already"] is True
+    name = "test_a_conversation_is_closed_and_a_new_message_opens_it"
+    mail = tmp_path / "next.eml"
+    mail.write_text(
+        f"From: Ann <ann@customer.example>\nSubject: Re: Order\nMessage-ID: <next-{name}@customer.example>\n"
+        f"References: <{name}@customer.example>\n\nAnd when does it come?\n"
+    )
+    shell.json("ingest", str(mail))
+    assert shell.json("thread", drafted, "open", "--as", "ann")["already"] is True
+    shell.run("thread", drafted, "gone", code=2)
+
+
 def test_several_runs_are_decided_on_at_once(shell: Shell, drafted: str) -> None:
     """One outcome each; more than fifty are refused as a whole before anything is given."""
     output = shell.run("approve", drafted, drafted, f"{drafted}/99.9", "--as", "ann", "--json", code=1)
