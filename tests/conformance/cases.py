@@ -10,7 +10,22 @@ from tests.conformance.errors import CaseFileError
 
 ROOT = Path(__file__).resolve().parents[2]
 
-PROVIDES = frozenset({"crash", "scan", "knowledge", "guard", "retry", "decisions", "models", "effects", "send"})
+PROVIDES = frozenset(
+    {
+        "crash",
+        "scan",
+        "knowledge",
+        "guard",
+        "retry",
+        "decisions",
+        "models",
+        "effects",
+        "send",
+        "gates",
+        "rules",
+        "autonomy",
+    }
+)
 """Capabilities of this build (`conventions.needs` of a case file); cases that need others are skipped."""
 
 

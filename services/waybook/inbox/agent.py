@@ -4,16 +4,19 @@ Each step is work and a pure route: the work returns what it found, the route tu
 lifecycle table (`waybook.inbox.table`) decides what the event means. Nothing in the engine knows this agent by name.
 """
 
+import msgspec
+
 from waybook.agents import Agent, StepContext, step
 from waybook.agents.effects import Effects
 from waybook.agents.ledgers import Ledgers
 from waybook.engine.ports import Clock
 from waybook.inbox import classify as classifying
 from waybook.inbox import context as retrieving
+from waybook.inbox import deciding, sending
 from waybook.inbox import draft as drafting
 from waybook.inbox import events as ev
 from waybook.inbox import route as routing
-from waybook.inbox import sending
+from waybook.inbox.brakes import Brakes
 from waybook.inbox.classify import Classification
 from waybook.inbox.draft import Draft, DraftInput
 from waybook.inbox.intake.mail import ParsedMail
@@ -22,7 +25,7 @@ from waybook.inbox.knowledge import Knowledge
 from waybook.inbox.route import Routed, RouteFacts
 from waybook.inbox.scan.findings import ScanResult, verdict
 from waybook.inbox.scan.scan import security_scan
-from waybook.inbox.settings import DAILY, InboxSettings, Models
+from waybook.inbox.settings import InboxSettings, Models
 from waybook.inbox.table import TABLE
 
 ScanEvent = ev.ScanPassed | ev.ThreatFound | ev.SpamFound | ev.AgentDisabled
@@ -33,7 +36,7 @@ class Inbox(Agent):
 
     name = "inbox"
     table = TABLE
-    uses = (Models, InboxSettings, Knowledge, Clock)
+    uses = (Models, InboxSettings, Knowledge, Brakes, Clock)
     accepts = (
         ev.MailReleased,
         ev.SenderBlocked,
@@ -131,27 +134,32 @@ class Inbox(Agent):
                 context.used_model(one.model, one.usage)
         return ev.DraftProposed(draft=drafting.join_drafts(tuple(drafts)), classification=found)
 
-    @step(depends=(routing,))
+    @step(depends=(routing, deciding))
     async def route(
         self,
         mail: ev.MailReceived,
         scan: ev.ScanPassed,
         draft: ev.DraftProposed,
         settings: InboxSettings,
+        brakes: Brakes,
         ledgers: Ledgers,
+        clock: Clock,
         context: StepContext,
     ) -> ev.ReviewRequested | ev.AutoApproved:
+        sender = sender_address(mail.mail)
+        ruled = classifying.apply_rules(
+            draft.classification, settings.rules, sender=sender, subject=mail.mail.subject
+        )  # anew: the owner may have made a rule since the mail was classified, and a rule only ever forbids here
         facts = RouteFacts(
-            classification=draft.classification,
+            classification=msgspec.structs.replace(draft.classification, never_auto_send=ruled.never_auto_send),
             draft=draft.draft,
             flags=scan.flags,
-            sender=sender_address(mail.mail),
+            sender=sender,
             released="released" in context.flags,
             message_id_reused="message_id_reused" in context.flags,
+            mails_before=len(mail.mail.references),
         )
-        routed = routing.route(facts, settings.route)
-        if routed.decision == "auto_approve" and not await ledgers.charge(DAILY, cap=settings.route.daily_cap):
-            routed = routing.objected(routed, "daily_cap", f"the daily cap of {settings.route.daily_cap} is reached")
+        routed = await deciding.decide(facts, settings.route, brakes, ledgers, now=clock.now())
         return route_decision(routed)
 
     @step(depends=(sending,))

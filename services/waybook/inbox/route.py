@@ -9,6 +9,8 @@ from typing import Literal
 
 import msgspec
 
+from waybook.events.subjects import digest_token
+from waybook.inbox.brakes import Unreadable
 from waybook.inbox.classify import Classification
 from waybook.inbox.draft import Draft
 from waybook.inbox.scan.findings import SecurityFlags
@@ -28,18 +30,49 @@ class Routed(msgspec.Struct, frozen=True, kw_only=True):
     shadow: bool = False
 
 
+class AutonomyRule(msgspec.Struct, frozen=True, kw_only=True):
+    """For one category, or one sender's mails of it: what may leave unattended where autonomy is on."""
+
+    category: str
+    sender: str | None = None
+    threshold: float = 0.8
+    daily_cap: int = 100
+    enabled: bool = True
+
+    @property
+    def scope(self) -> str:
+        """The ledger that counts what left under this rule today."""
+        return f"rule-{digest_token('rule', self.category, (self.sender or '').lower())[:20]}"
+
+
 class RouteSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The owner's choices. Shadow mode decides and then asks a person all the same."""
+    """The owner's choices. Shadow mode decides and then asks a person all the same.
+
+    With `autonomy` the rules decide instead of `auto_reply`, `threshold` and `daily_cap`; `warm_up`: how many decisions
+    in shadow mode people have to have agreed with before. `sender_daily_cap`: unattended replies to one address a day;
+    `longest_thread`: mails of a conversation after which people take over. Both end loops of machines.
+    """
 
     auto_reply: bool = False
     shadow: bool = True
     threshold: float = 0.8
     daily_cap: int = 100
     without_guard: bool = False
+    autonomy: bool = False
+    autonomy_rules: tuple[AutonomyRule, ...] = ()
+    warm_up: int = 3
+    sender_daily_cap: int = 5
+    longest_thread: int = 20
+
+    def rule_for(self, sender: str, category: str) -> AutonomyRule | None:
+        """The rule that stands for a mail: a sender's own before that of the category."""
+        alike = [rule for rule in self.autonomy_rules if rule.category == category]
+        own = (r for r in alike if r.sender is not None and r.sender.lower() == sender.lower())
+        return next(own, None) or next((r for r in alike if r.sender is None), None)
 
 
 class RouteFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What route decides on, read before: gates look at nothing else. None for a switch means it could not be read."""
+    """What route decides on, read before: gates look at nothing else. `shadow` None: as the settings say."""
 
     classification: Classification
     draft: Draft
@@ -48,11 +81,13 @@ class RouteFacts(msgspec.Struct, frozen=True, kw_only=True):
     released: bool = False
     message_id_reused: bool = False
     auto_send_blocked: bool = False
-    breaker: str | None = None
-    daily_count: int = 0
-    spend_exhausted: bool | None = False
-    in_working_hours: bool = True
-    plugin_objection: str | None = None
+    breaker: str | Unreadable | None = None
+    spend_exhausted: bool | Unreadable = False
+    in_working_hours: bool | Unreadable = True
+    plugin_objection: str | Unreadable | None = None
+    shadow: bool | Unreadable | None = None
+    matched: int | Unreadable | None = None
+    mails_before: int = 0
 
 
 def objected(routed: Routed, gate: str, reason: str) -> Routed:
@@ -73,7 +108,7 @@ def route(facts: RouteFacts, settings: RouteSettings, gates: Sequence[tuple[str,
             objection = f"the gate could not be evaluated ({type(error).__name__})"
         if objection is not None:
             return Routed(decision="human_review", reason=objection, gate=name, confidence=score)
-    if settings.shadow:
+    if (settings.shadow if facts.shadow is None else facts.shadow) is not False:
         return Routed(
             decision="human_review",
             reason="shadow mode: it would have been sent",
@@ -90,28 +125,51 @@ def unanswerable(reason: str) -> Routed:
 
 
 def _breaker(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    if isinstance(facts.breaker, Unreadable):
+        return f"breakers: {facts.breaker.text}"
     return f"the breaker {facts.breaker} is open" if facts.breaker else None
 
 
 def _auto_reply(facts: RouteFacts, settings: RouteSettings) -> str | None:
-    return None if settings.auto_reply else "automatic replies are off"
+    return None if settings.auto_reply or settings.autonomy else "automatic replies are off"
 
 
-def _threshold(facts: RouteFacts, settings: RouteSettings) -> str | None:
-    quality = facts.draft.quality
-    if quality is None:
-        return "the quality of the draft is unknown"
-    if quality.score < settings.threshold:
-        return f"the draft's score {quality.score:.2f} is below {settings.threshold:.2f}"
-    if facts.classification.confidence < settings.threshold:
-        return (
-            f"the classification's confidence {facts.classification.confidence:.2f} is below {settings.threshold:.2f}"
-        )
+def _autonomy(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    """What the rules of autonomy say, where they decide."""
+    if not settings.autonomy:
+        return None
+    category = facts.classification.main.category
+    rule = settings.rule_for(facts.sender, category)
+    if rule is None:
+        return f"no rule lets {category} go unattended"
+    if not rule.enabled:
+        return f"the rule for {rule.sender or category} is switched off"
+    if isinstance(facts.matched, Unreadable):
+        return f"the scorecard: {facts.matched.text}"
+    if facts.matched is None:
+        return "it is the first contact with this sender"
+    if facts.matched < settings.warm_up:
+        return f"people agreed with {facts.matched} decisions so far, {settings.warm_up} are needed"
     return None
 
 
-def _daily_cap(facts: RouteFacts, settings: RouteSettings) -> str | None:
-    return f"the daily cap of {settings.daily_cap} is reached" if facts.daily_count >= settings.daily_cap else None
+def _threshold(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    quality, confidence = facts.draft.quality, facts.classification.confidence
+    rule = settings.rule_for(facts.sender, facts.classification.main.category) if settings.autonomy else None
+    least = rule.threshold if rule is not None else settings.threshold
+    if quality is None:
+        return "the quality of the draft is unknown"
+    if quality.score < least:
+        return f"the draft's score {quality.score:.2f} is below {least:.2f}"
+    if confidence < least:
+        return f"the classification's confidence {confidence:.2f} is below {least:.2f}"
+    return None
+
+
+def _loop(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    if facts.mails_before >= settings.longest_thread:
+        return f"the conversation holds {facts.mails_before} mails already; it may be one of machines"
+    return None
 
 
 def _message(facts: RouteFacts, settings: RouteSettings) -> str | None:
@@ -121,11 +179,13 @@ def _message(facts: RouteFacts, settings: RouteSettings) -> str | None:
 
 
 def _spend(facts: RouteFacts, settings: RouteSettings) -> str | None:
-    return "the spend budget is used up or unreadable" if facts.spend_exhausted is not False else None
+    if isinstance(facts.spend_exhausted, Unreadable):
+        return f"the spend budget: {facts.spend_exhausted.text}"
+    return "the spend budget is used up" if facts.spend_exhausted else None
 
 
 def _hours(facts: RouteFacts, settings: RouteSettings) -> str | None:
-    return None if facts.in_working_hours else "it is outside working hours"
+    return "it is outside working hours" if facts.in_working_hours is False else None
 
 
 def _blocked(facts: RouteFacts, settings: RouteSettings) -> str | None:
@@ -178,7 +238,8 @@ def _rules(facts: RouteFacts, settings: RouteSettings) -> str | None:
 
 
 def _plugin(facts: RouteFacts, settings: RouteSettings) -> str | None:
-    return facts.plugin_objection
+    said = facts.plugin_objection
+    return f"a plugin: {said.text}" if isinstance(said, Unreadable) else said
 
 
 GATES: tuple[tuple[str, Gate], ...] = (
@@ -186,7 +247,8 @@ GATES: tuple[tuple[str, Gate], ...] = (
     ("message", _message),
     ("auto_reply", _auto_reply),
     ("threshold", _threshold),
-    ("daily_cap", _daily_cap),
+    ("autonomy", _autonomy),
+    ("loop", _loop),
     ("spend_budget", _spend),
     ("working_hours", _hours),
     ("auto_send_blocked", _blocked),

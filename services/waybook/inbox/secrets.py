@@ -6,7 +6,8 @@ _SECRET = re.compile(
     r"(?i)\b(?:password|passwort|mot de passe|contraseña|one[- ]time (?:code|password)|verification code|otp|pin|tan|"
     r"api[ _-]?key|secret|token)\b"
     r"\s*(?:is|ist|est|es|:|=)\s*\S{4,}|\bsk-[A-Za-z0-9]{16,}|\bAKIA[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|"
-    r"https?://\S*(?:reset|recover|magic|verify|invite)[^\s]*(?:token|code|key|t)=\S+|\b(?:code|Code)\D{0,12}\d{6}\b"
+    r"https?://\S*(?:reset|recover|magic|verify|invite)[^\s]*(?:token|code|key|t)=\S+|"
+    r"\b\w*[ck]od(?:e|igo|ice)\b\D{0,20}\d{6,8}\b"
 )
 
 

@@ -32,6 +32,21 @@ async def _counters(world: World, value: Any) -> Differences:
     return differences(value, {"daily_auto_replies": await owner.daily_count(world)})
 
 
+@reads("rule_daily_count")
+async def _rule_daily_count(world: World, value: Any) -> Differences:
+    """What the ledger of the message's autonomy rule counts today."""
+    rule = world.settings.route.autonomy_rules[0]
+    return differences(value, await owner.count(world, rule.scope))
+
+
+@reads("shadow_observation")
+async def _shadow_observation(world: World, value: Any) -> Differences:
+    """The decision that was noted in place of an automatic one."""
+    run = (await world.history(world.message().key)).run
+    decision = run.fields.get("agent_decision") or {} if run is not None else {}
+    return differences(value, {"would_have_sent": decision.get("shadow", False)})
+
+
 @reads("sends_max")
 async def _sends_max(world: World, value: Any) -> Differences:
     made = len(world.mails.taken) - world.mark.mails

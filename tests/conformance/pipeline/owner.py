@@ -35,7 +35,12 @@ async def arrange(world: "World", given: Mapping[str, Any]) -> None:
 
 async def daily_count(world: "World") -> int:
     """Automatic approvals of today, as the ledger has them."""
+    return await count(world, DAILY)
+
+
+async def count(world: "World", scope: str) -> int:
+    """What a ledger counts today."""
     now = world.clock.now()
-    key = budget_key(product.TENANT, DAILY, now)
+    key = budget_key(product.TENANT, scope, now)
     run = await Lifecycle(world.backend.ports.state, world.codec, world.clock, "reader").load(key)
     return ledger_of(run).taken(now)

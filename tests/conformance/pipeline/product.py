@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from tests.conformance.errors import Unsupported
+from tests.conformance.pipeline.brakes import ScriptedBrakes
 from tests.conformance.pipeline.client import Asked
 from tests.conformance.pipeline.messages import Message
 
 from waybook.agents.definition import AgentDefinition, define
 from waybook.engine.ports import Clock
 from waybook.inbox.agent import Inbox
+from waybook.inbox.brakes import Brakes
 from waybook.inbox.classify import HandlingRule
 from waybook.inbox.events import MailReceived
 from waybook.inbox.knowledge import Knowledge
-from waybook.inbox.route import RouteSettings
+from waybook.inbox.route import AutonomyRule, RouteSettings
 from waybook.inbox.scan.scan import ScanSettings, read_mail
 from waybook.inbox.settings import InboxSettings, Models
 from waybook.inbox.starting import MailStart, mail_start
@@ -25,7 +27,15 @@ if TYPE_CHECKING:
 
 CONFIG_READ: frozenset[str] = frozenset(
     {"agent", "auto_reply", "shadow", "threshold", "daily_cap", "own_hosts", "own_addresses", "tone", "rules"}
-    | {"auto_delay_seconds", "human_delay_seconds", "daily_count", "reset_passed", "reconcile_after_minutes"}
+    | {"breaker", "spend_budget", "working_hours", "plugin_gate", "scorecard", "autonomy", "autonomy_rules"}
+    | {
+        "warm_up_matches",
+        "auto_delay_seconds",
+        "human_delay_seconds",
+        "daily_count",
+        "reset_passed",
+        "reconcile_after_minutes",
+    }
 )
 """Members of `given.config` that this build's product knows."""
 
@@ -59,11 +69,17 @@ def settings(config: Mapping[str, Any]) -> InboxSettings:
     route = RouteSettings(
         auto_reply=chosen["auto_reply"],
         shadow=chosen["shadow"] is not False,
+        autonomy=chosen.get("autonomy", False),
+        autonomy_rules=tuple(
+            AutonomyRule(**{k: v for k, v in rule.items() if k != "daily_count"})
+            for rule in chosen.get("autonomy_rules") or ()
+        ),
+        warm_up=chosen.get("warm_up_matches", 3),
         threshold=chosen["threshold"],
         daily_cap=chosen["daily_cap"],
     )
-    if "error" in chosen.values():
-        raise Unsupported("given.config: a value that cannot be read is not arranged yet")
+    if chosen["rules"] == "error":
+        raise Unsupported("given.config.rules: rules stand in the settings, which are read once")
     rules = msgspec.convert(chosen["rules"], tuple[HandlingRule, ...])
     return InboxSettings(scan=scan, route=route, tone=chosen["tone"], rules=rules)
 
@@ -73,6 +89,7 @@ def provides(world: "World") -> dict[type, Any]:
     return {
         Models: Models.all_by(world.models, guard=world.models),
         Knowledge: world.sources,
+        Brakes: ScriptedBrakes(world.config),
         InboxSettings: world.settings,
         Clock: world.clock,
     }

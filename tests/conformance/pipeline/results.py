@@ -139,7 +139,7 @@ def _given_output(row: Given | None) -> dict[str, Any]:
 
 def _arranged_scan(row: Row | None, given: Given, mail: ParsedMail, at: int) -> Event:
     name = row.name if row is not None else "E3"
-    flags = msgspec.convert({"scan_timestamp": at, **to_product(given)}, SecurityFlags)
+    flags = msgspec.convert({"scan_timestamp": at, "guard_configured": True, **to_product(given)}, SecurityFlags)
     if name == "E4":
         return ev.ThreatFound(flags=flags)
     if name == "E5":

@@ -26,6 +26,10 @@ MEMBERS = (
 )
 
 
+from waybook.events.subjects import RunKey, reused_run_id
+from waybook.inbox.starting import MailStart
+
+
 @verb("receive", *MEMBERS)
 async def receive(world: World, action: Action) -> None:
     """A mail arrives; it answers as soon as the mail is stored."""
@@ -52,6 +56,16 @@ def _given(action: Action, number: int) -> dict[str, Any]:
     }
 
 
+def _key(world: World, start: MailStart) -> RunKey:
+    """The run of a mail; one whose Message-ID is that of another content has a run of its own (DESIGN 3)."""
+    alike = [m for m in world.messages.values() if m.key == start.key]
+    if all(product.take_in(world, m.mail).payload.content == start.payload.content for m in alike):
+        return start.key
+    given = start.payload
+    run = reused_run_id(start.key.tenant, given.mailbox or "", given.id or "", given.content or "")
+    return RunKey(start.key.tenant, start.key.agent, run)
+
+
 async def _arrive(world: World, action: Action, given: Mapping[str, Any], raw: bytes) -> Asked:
     start = product.take_in(world, raw)
     name = action.get("id")
@@ -60,5 +74,5 @@ async def _arrive(world: World, action: Action, given: Mapping[str, Any], raw: b
         raise Unsupported(f"`receive`: the id {name} is used twice")
     if not known or name is not None:
         name = name or f"received-{len(world.messages)}"
-        world.messages.setdefault(name, Message(name, start.key, given, raw, stored=True))
+        world.messages.setdefault(name, Message(name, _key(world, start), given, raw, stored=True))
     return await product.submit(world, start)

@@ -66,7 +66,8 @@ class World:
         self.definition = product.definition()
         self.gate = Gate()
         self.traffic = Traffic(self.codec, self.clock)
-        self.settings = product.settings(case.given.get("config") or {})
+        self.config: dict[str, Any] = dict(case.given.get("config") or {})
+        self.settings = product.settings(self.config)
         self.script = Script(case.given, self.settings, self.clock)
         self.models = ScriptedModel(case.given)
         self.sources = ScriptedKnowledge(case.given, self._current_text)
@@ -212,7 +213,8 @@ class World:
         """From here on the owner's choices and the self-check let everything go that no gate objects to."""
         for worker in self.workers:
             await worker.retire()
-        self.settings = product.settings({**(self.case.given.get("config") or {}), "auto_reply": True, "shadow": False})
+        self.config |= {"auto_reply": True, "shadow": False}
+        self.settings = product.settings(self.config)
         self.models.full_score = True
         self.staff()
 

@@ -23,6 +23,7 @@ from waybook.engine.ports import Clock
 from waybook.events.codec import Codec
 from waybook.events.subjects import RunKey
 from waybook.inbox.agent import Inbox
+from waybook.inbox.brakes import Brakes, StandingBrakes
 from waybook.inbox.events import MailReceived
 from waybook.inbox.intake.sources import Skipped, read_sources
 from waybook.inbox.knowledge import CombinedKnowledge, Contact, Knowledge, MemoryKnowledge
@@ -272,6 +273,7 @@ def agent(given: Settings, recording: RulesModel, *sources: Knowledge) -> tuple[
     route = RouteSettings(auto_reply=True, shadow=False, threshold=0.0, without_guard=True)
     return define(Inbox), {
         Models: Models.all_by(recording),
+        Brakes: StandingBrakes(),
         Knowledge: CombinedKnowledge(*sources, known),
         InboxSettings: InboxSettings(scan=scan, route=route),
         Clock: SystemClock(),

@@ -16,6 +16,7 @@ from waybook.agents.model import (
     StopReason,
     prompt,
 )
+from waybook.inbox.brakes import Unreadable
 from waybook.inbox.classify import (
     Classification,
     HandlingRule,
@@ -250,8 +251,8 @@ OBJECTIONS: dict[str, dict[str, Any]] = {
     "breaker": {"breaker": "errors"},
     "message": {"draft": Draft(text=None, subject="s", reason="no readable text")},
     "threshold": {"draft": Draft(text="x", subject="s")},
-    "daily_cap": {"daily_count": 100},
-    "spend_budget": {"spend_exhausted": None},
+    "loop": {"mails_before": 20},
+    "spend_budget": {"spend_exhausted": Unreadable("it could not be read")},
     "working_hours": {"in_working_hours": False},
     "auto_send_blocked": {"auto_send_blocked": True},
     "complaint_or_urgent": {

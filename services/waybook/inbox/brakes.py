@@ -1,0 +1,105 @@
+"""What brakes unattended replies and stands outside the message: breakers, hours, spending, plugins, the scorecard."""
+
+import asyncio
+from collections.abc import Awaitable
+from datetime import UTC, datetime, time
+from typing import Protocol, TypeVar
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+T = TypeVar("T")
+
+PATIENCE_S = 5.0
+"""How long one of them may take to answer; silence objects like an error does."""
+
+
+class WorkingHours(msgspec.Struct, frozen=True, kw_only=True):
+    """When replies may leave unattended: from `opens` to `closes` (HH:MM) in `zone`, on `days` (0 is Monday)."""
+
+    opens: str = "08:00"
+    closes: str = "18:00"
+    zone: str = "UTC"
+    days: tuple[int, ...] = (0, 1, 2, 3, 4)
+
+    def are_open(self, at: int) -> bool:
+        """Whether `at` (ms, UTC) lies within. Raises ValueError and KeyError for hours that cannot be read."""
+        local = datetime.fromtimestamp(at / 1000, UTC).astimezone(ZoneInfo(self.zone))
+        opens, closes = time.fromisoformat(self.opens), time.fromisoformat(self.closes)
+        return local.weekday() in self.days and opens <= local.time() < closes
+
+
+class Brakes(Protocol):
+    """Asked anew for every reply that might leave unattended. Whatever one raises keeps the reply for a person, but for
+    working hours that cannot be read, which are ignored (pipeline-spec 7.6)."""
+
+    async def open_breaker(self) -> str | None:
+        """The name of a circuit breaker that is open."""
+        ...
+
+    async def spend_exhausted(self) -> bool:
+        """Whether the budget for models is used up."""
+        ...
+
+    async def in_working_hours(self, at: int) -> bool:
+        """Whether replies may leave at `at` (ms, UTC)."""
+        ...
+
+    async def shadow(self) -> bool:
+        """Whether the decision is only noted, and a person asked all the same."""
+        ...
+
+    async def objection(self, sender: str, category: str) -> str | None:
+        """What a plugin has against it."""
+        ...
+
+    async def matched(self, sender: str, category: str) -> int | None:
+        """How many decisions in shadow mode people agreed with, for this sender and category; None: first contact."""
+        ...
+
+
+class StandingBrakes:
+    """The brakes that settings alone give: no breaker is open, nothing is spent, nobody is known."""
+
+    def __init__(self, *, shadow: bool = True, hours: WorkingHours | None = None) -> None:
+        self._shadow = shadow
+        self._hours = hours
+
+    async def open_breaker(self) -> str | None:
+        """See Brakes."""
+        return None
+
+    async def spend_exhausted(self) -> bool:
+        """See Brakes."""
+        return False
+
+    async def in_working_hours(self, at: int) -> bool:
+        """See Brakes."""
+        return self._hours is None or self._hours.are_open(at)
+
+    async def shadow(self) -> bool:
+        """See Brakes."""
+        return self._shadow
+
+    async def objection(self, sender: str, category: str) -> str | None:
+        """See Brakes."""
+        return None
+
+    async def matched(self, sender: str, category: str) -> int | None:
+        """See Brakes."""
+        return None
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """One of the brakes did not answer; `text` says how."""
+
+    text: str
+
+
+async def read(question: Awaitable[T]) -> T | Unreadable:
+    """The answer of one of the brakes, or that there is none."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await question
+    except Exception as error:  # noqa: BLE001 - whatever it raises, it did not answer
+        return Unreadable(f"it could not be read ({type(error).__name__})")

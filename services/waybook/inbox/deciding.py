@@ -1,0 +1,43 @@
+"""Route's decision with what it has to ask for: the brakes, and last the ledgers, whose charge decides."""
+
+import msgspec
+
+from waybook.agents.ledgers import Ledgers
+from waybook.inbox.brakes import Brakes, read
+from waybook.inbox.route import Routed, RouteFacts, RouteSettings, objected, route
+from waybook.inbox.settings import DAILY
+
+DAY_S = 86_400
+
+
+async def decide(facts: RouteFacts, settings: RouteSettings, brakes: Brakes, ledgers: Ledgers, *, now: int) -> Routed:
+    """Whether a person decides or the reply goes unattended.
+
+    Where automatic replies are off nothing is asked for. Shadow mode charges nothing. Raises PortError.
+    """
+    if settings.auto_reply or settings.autonomy:
+        facts = await _with_brakes(facts, brakes, now)
+    routed = route(facts, settings)
+    if routed.decision != "auto_approve":
+        return routed
+    if not await ledgers.rate(facts.sender, cap=settings.sender_daily_cap, within_s=DAY_S):
+        reason = f"{settings.sender_daily_cap} replies went to this address within a day; it may be a machine"
+        return objected(routed, "sender_rate", reason)
+    rule = settings.rule_for(facts.sender, facts.classification.main.category) if settings.autonomy else None
+    scope, cap = (rule.scope, rule.daily_cap) if rule is not None else (DAILY, settings.daily_cap)
+    if not await ledgers.charge(scope, cap=cap):
+        return objected(routed, "daily_cap", f"the daily cap of {cap} is reached")
+    return routed
+
+
+async def _with_brakes(facts: RouteFacts, brakes: Brakes, now: int) -> RouteFacts:
+    sender, category = facts.sender, facts.classification.main.category
+    return msgspec.structs.replace(
+        facts,
+        breaker=await read(brakes.open_breaker()),
+        spend_exhausted=await read(brakes.spend_exhausted()),
+        in_working_hours=await read(brakes.in_working_hours(now)),
+        plugin_objection=await read(brakes.objection(sender, category)),
+        shadow=await read(brakes.shadow()),
+        matched=await read(brakes.matched(sender, category)),
+    )
