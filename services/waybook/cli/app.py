@@ -2,7 +2,7 @@
 
 import typer
 
-from waybook.cli import again, agents, decide, look, run, settle, steer
+from waybook.cli import again, agents, decide, look, mails, run, settle, steer
 from waybook.cli.events import events_app
 from waybook.cli.owner import grants_app, kill_switch_app, policy_app
 from waybook.cli.projections import projections_app
@@ -28,6 +28,10 @@ app.command("approvals")(decide.approvals)
 app.command("approve")(decide.approve)
 app.command("reject")(decide.reject)
 app.command("revoke")(decide.revoke)
+app.command("release")(mails.release)
+app.command("undo")(mails.undo)
+app.command("save")(mails.save)
+app.command("block")(mails.block)
 app.command("signal")(steer.signal)
 app.command("retry")(again.retry)
 app.command("cancel")(steer.cancel)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from waybook.engine.aggregates.policy import Policy
+from waybook.engine.aggregates.thread import Thread
 from waybook.engine.inputs import World
 from waybook.engine.lifecycle import matching_row
 from waybook.engine.run import Run
@@ -21,7 +22,7 @@ CLASSIFIED = Classification(
 )
 NEW = ev.DraftProposed(draft=Draft(text="A new draft.", subject="Re: x"), classification=CLASSIFIED)
 AGREED = ev.AutoApproved(routed=Routed(decision="auto_approve", reason="every gate agrees"))
-WORLD = World(policy=Policy())
+WORLD = World(policy=Policy(), thread=Thread())
 PEOPLES: list[dict[str, Any]] = [{"is_draft_edited": True}, {"approval_source": "human"}]
 
 

@@ -1,0 +1,121 @@
+"""A whole send at the command line: real servers, a real mail server, a person who approves."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract.effects.mail_server import MailServer, mail_server
+from tests.integration.shell import Quick, Shell
+
+from waybook.testing.servers import directory_for_tests
+
+
+class Office:
+    """An installation with `up` at work, and the mail server that it sends by."""
+
+    def __init__(self, shell: Shell, server: MailServer, runner: asyncio.Runner) -> None:
+        self.shell = shell
+        self.server = server
+        self._runner = runner
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Returns as soon as `holds`; the mail server answers meanwhile."""
+        for _ in range(200):
+            if holds():
+                return
+            self._runner.run(asyncio.sleep(0.1))
+        raise AssertionError("it did not come to that")
+
+    def state(self, run: str) -> str:
+        return str(self.shell.json("why", run)["state"])
+
+
+@pytest.fixture(scope="module")
+def office(postgres_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with asyncio.Runner() as runner:
+        server = MailServer()
+        running = mail_server(server)
+        runner.run(running.__aenter__())
+        directories = directory_for_tests(postgres_template)
+        directory = runner.run(directories.__aenter__())
+        config = tmp_path_factory.mktemp("config") / "waybook.toml"
+        config.write_text(
+            f'[effects.mail]\nadapter = "smtp"\nhost = "127.0.0.1"\nport = {server.port}\n'
+            'sender = "Help <help@ours.example>"\ntls = "none"\n'
+        )
+        shell = Quick(directory)
+        shell._environment["WAYBOOK_CONFIG"] = str(config)
+        try:
+            with shell.up():
+                shell.run("policy", "set", "human_delay_seconds=0", "--reason", "no window in tests")
+                yield Office(shell, server, runner)
+        finally:
+            runner.run(directories.__aexit__(None, None, None))
+            runner.run(running.__aexit__(None, None, None))
+
+
+def drafted(office: Office, folder: Path, name: str) -> str:
+    mail = folder / f"{name}.eml"
+    mail.write_text(
+        f"From: Ann <ann@customer.example>\nSubject: Order 4711\nMessage-ID: <{name}@customer.example>\n"
+        "References: <first@customer.example>\n\nHello, could you please tell me where my order is?\n"
+    )
+    run = str(office.shell.json("ingest", str(mail))["taken"][0]["run"])
+    office.until(lambda: any(r["run"] == run for r in office.shell.json("approvals")))
+    return run
+
+
+def test_an_approved_reply_leaves_once_as_a_proper_answer(office: Office, tmp_path: Path) -> None:
+    """What a person wrote and approved reaches the sender, once, with the headers of an automatic answer."""
+    run = drafted(office, tmp_path, "sent")
+    before = len(office.server.taken)
+    assert office.shell.json("save", run, "--text", "It ships today.", "--as", "ann")["ok"]
+    assert office.shell.json("approve", run, "--as", "ann", "--reason", "fine")["ok"]
+    office.until(lambda: office.state(run) == "sent")
+    (mail,) = office.server.taken[before:]
+    assert str(mail["To"]) == "ann@customer.example"
+    assert mail.get_content().strip() == "It ships today."
+    assert str(mail["In-Reply-To"]) == "<sent@customer.example>"
+    assert " ".join(str(mail["References"]).split()) == "<first@customer.example> <sent@customer.example>"
+    assert str(mail["Auto-Submitted"]) == "auto-replied"
+    events: list[dict[str, Any]] = office.shell.json("show", run)
+    assert max(e["version"] for e in events) <= 12
+
+
+def test_what_the_server_refuses_for_good_fails_and_a_person_sends_it_again(office: Office, tmp_path: Path) -> None:
+    """A refusal leaves the draft and its approval; `retry` is a resend of the very same reply."""
+    run = drafted(office, tmp_path, "refused")
+    before = len(office.server.taken)
+    office.server.refused = "ann@customer.example"
+    assert office.shell.json("approve", run, "--as", "ann")["ok"]
+    office.until(lambda: office.state(run) == "failed")
+    assert "550" in str(office.shell.json("show", run))
+    office.server.refused = None
+    office.shell.run("retry", run, "--as", "ann")
+    office.until(lambda: office.state(run) == "sent")
+    assert len(office.server.taken) == before + 1
+
+
+def test_the_kill_switch_sends_an_approved_reply_back(office: Office, tmp_path: Path) -> None:
+    """While it is on nothing leaves, whoever approves; the reply waits for a person, and `why` says so."""
+    run = drafted(office, tmp_path, "stopped")
+    before = len(office.server.taken)
+    office.shell.run("kill-switch", "on", "--reason", "wrong prices")
+    try:
+        assert office.shell.json("approve", run, "--as", "ann")["ok"]
+        office.until(lambda: office.state(run) == "draft_ready")
+        why = office.shell.json("why", run)
+        assert (why["hold"]["kind"], why["hold"]["reason"]) == ("waiting", "approval")
+    finally:
+        office.shell.run("kill-switch", "off", "--reason", "corrected")
+    assert len(office.server.taken) == before
+
+
+def test_what_cannot_be_called_back_any_more_is_refused_with_the_reason(office: Office, tmp_path: Path) -> None:
+    run = drafted(office, tmp_path, "late")
+    assert "not_approved" in office.shell.run("undo", run, "--json", code=1)
+    assert office.shell.json("approve", run, "--as", "ann")["ok"]
+    office.until(lambda: office.state(run) == "sent")
+    assert "already_sent" in office.shell.run("undo", run, "--json", code=1)
