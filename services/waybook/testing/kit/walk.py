@@ -22,7 +22,7 @@ TURNS = 25
 
 MOST_LEASES = 12
 MOST_TIMERS = 30
-FIRED_BY_ITSELF: tuple[TimerClass, ...] = ("retry", "wait")
+FIRED_BY_ITSELF: tuple[TimerClass, ...] = ("retry", "wait", "send")
 """Classes of timers that fire before the next word is said; the others are what a run waits for a person with."""
 
 
