@@ -115,10 +115,22 @@ def _convicted(change: RunChange, event: e.CommandConvicted) -> None:
 
 def _taken_over(change: RunChange, event: e.RunTakenOver) -> None:
     change.progress.taken_over = True
+    _nothing_waits(change.progress)
 
 
-def _handed_back(change: RunChange, event: e.RunHandedBack | e.WalkStarted) -> None:
+def _handed_back(change: RunChange, event: e.RunHandedBack) -> None:
     change.progress.taken_over = False
+
+
+def _walk_started(change: RunChange, event: e.WalkStarted) -> None:
+    change.progress.taken_over = False
+    _nothing_waits(change.progress)
+
+
+def _nothing_waits(progress: Progress) -> None:
+    """What was told to wait is not tried again; a timer that is left is a timer like others."""
+    told = [(timer, due) for timer, (timer_class, due) in progress.timers.items() if timer_class == RATE_LIMIT]
+    progress.timers.update({timer: ("wait", due) for timer, due in told})
 
 
 HANDLERS: dict[type, Handler] = {
@@ -135,5 +147,5 @@ HANDLERS: dict[type, Handler] = {
     e.CommandConvicted: _convicted,
     e.RunTakenOver: _taken_over,
     e.RunHandedBack: _handed_back,
-    e.WalkStarted: _handed_back,
+    e.WalkStarted: _walk_started,
 }
