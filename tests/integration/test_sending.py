@@ -1,6 +1,8 @@
 """A whole send at the command line: real servers, a real mail server, a person who approves."""
 
 import asyncio
+import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,12 @@ import pytest
 from tests.contract.effects.mail_server import MailServer, mail_server
 from tests.integration.shell import Quick, Shell
 
+from waybook.inbox.settings import InboxSettings
+from waybook.services.bootstrap.mail_agent import mail_agent
+from waybook.services.bootstrap.settings import Settings
 from waybook.testing.servers import directory_for_tests
+
+GUIDE = Path(__file__).parents[2] / "docs" / "inbox.md"
 
 
 class Office:
@@ -119,3 +126,31 @@ def test_what_cannot_be_called_back_any_more_is_refused_with_the_reason(office: 
     assert office.shell.json("approve", run, "--as", "ann")["ok"]
     office.until(lambda: office.state(run) == "sent")
     assert "already_sent" in office.shell.run("undo", run, "--json", code=1)
+
+
+def _blocks(kind: str) -> list[str]:
+    section = GUIDE.read_text(encoding="utf-8").partition("## How a reply leaves")[2]
+    return re.findall(rf"```{kind}\n(.*?)```", section, re.DOTALL)
+
+
+def test_what_the_guide_shows_can_be_done(office: Office, tmp_path: Path) -> None:
+    """Each command in the order of the guide, and nothing left: the window was open all the time."""
+    run = drafted(office, tmp_path, "guide")
+    before = len(office.server.taken)
+    office.shell.run("policy", "set", "human_delay_seconds=120", "--reason", "as the guide")
+    try:
+        for line in _blocks("console")[0].splitlines():
+            words = shlex.split(line.removeprefix("$ waybook ").replace("RUN", run), comments=True)
+            office.shell.run(*words)
+    finally:
+        office.shell.run("policy", "set", "human_delay_seconds=0", "--reason", "as before")
+    assert office.state(run) == "archived"
+    assert len(office.server.taken) == before
+
+
+def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
+    (tmp_path / "waybook.toml").write_text(_blocks("toml")[0], encoding="utf-8")
+    settings = Settings.load({}, tmp_path)
+    route = mail_agent(settings)[1][InboxSettings].route
+    assert (route.auto_reply, route.shadow, set(settings.effects)) == (True, True, {"mail"})
+    assert not mail_agent(Settings())[1][InboxSettings].route.auto_reply

@@ -59,7 +59,10 @@ def disarmed_text(text: str, own_hosts: frozenset[str]) -> str:
 
     def disarm(found: re.Match[str]) -> str:
         link = found[0]
-        return link if is_own(link, own_hosts) else re.sub(r"(?i)^(ht|f)tp(s?)://", r"\1xp\2[:]//", link)
+        scheme, _, rest = link.partition("://")
+        return (
+            link if is_own(link, own_hosts) else f"{scheme.lower().replace('tt', 'xx').replace('ft', 'fx')}[:]//{rest}"
+        )
 
     return _LINK.sub(disarm, text)
 

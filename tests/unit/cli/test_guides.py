@@ -16,7 +16,7 @@ GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 @pytest.mark.parametrize("name", [field.name for field in msgspec.structs.fields(Settings)])
 def test_every_setting_stands_in_a_guide(name: str) -> None:
     """By the name of its variable, or as the table of the file that it is."""
-    named = re.compile(rf"\bWAYBOOK_{name.upper()}\b|^\[{name}\.", re.MULTILINE)
+    named = re.compile(rf"\bWAYBOOK_{name.upper()}\b|^\[{name}[.\]]", re.MULTILINE)
     assert any(named.search(guide.read_text()) for guide in GUIDES)
 
 

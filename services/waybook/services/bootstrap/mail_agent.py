@@ -6,7 +6,7 @@ from waybook.adapters.models.rules import RulesModel
 from waybook.agents.definition import AgentDefinition, define
 from waybook.engine.ports import Clock
 from waybook.inbox.agent import Inbox
-from waybook.inbox.brakes import Brakes, StandingBrakes
+from waybook.inbox.brakes import Brakes
 from waybook.inbox.documents import FolderKnowledge
 from waybook.inbox.knowledge import CombinedKnowledge, Knowledge
 from waybook.inbox.scan.scan import ScanSettings
@@ -30,8 +30,10 @@ def mail_agent(settings: Settings, *sources: Knowledge) -> tuple[AgentDefinition
     provides: dict[type, Any] = {
         Models: Models.all_by(RulesModel()),
         Knowledge: CombinedKnowledge(*sources),
-        InboxSettings: InboxSettings(scan=scan),
-        Brakes: StandingBrakes(),
+        InboxSettings: InboxSettings(
+            scan=scan, route=settings.replies.route(), suppressed=frozenset(settings.replies.never_to)
+        ),
+        Brakes: settings.replies.brakes(),
         Clock: SystemClock(),
     }
     return define(Inbox).with_retry_grid(round(settings.retry_grid_s * 1000)), provides

@@ -14,6 +14,7 @@ from waybook.adapters.embedded.data_directory import DataDirectory
 from waybook.adapters.embedded.servers import Given
 from waybook.events.errors import InvalidInput
 from waybook.services.bootstrap.effect_settings import EffectSettings
+from waybook.services.bootstrap.reply_settings import ReplySettings
 
 FILE = "waybook.toml"
 _PREFIX = "WAYBOOK_"
@@ -56,6 +57,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A folder of documents that drafts may draw on."""
     agents: tuple[str, ...] = ()
     """Agents of your own that walkers carry beside the built-in one: MODULE:AGENT, separated by commas."""
+    replies: ReplySettings = ReplySettings()
+    """What may leave without a person: nothing, by default. In the file only, as the table `[replies]`."""
     effects: dict[str, EffectSettings] = {}
     """Adapters of the side effects that steps ask for, by name; in the file only, as tables `[effects.NAME]`."""
     metrics_port: Annotated[int, msgspec.Meta(ge=-1, le=65_534)] | None = None

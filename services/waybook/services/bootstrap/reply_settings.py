@@ -1,0 +1,51 @@
+"""What may leave without a person, as the settings say: the table `[replies]` of `waybook.toml`."""
+
+from typing import Annotated
+
+import msgspec
+
+from waybook.inbox.brakes import StandingBrakes, WorkingHours
+from waybook.inbox.route import AutonomyRule, RouteSettings
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+
+
+class ReplySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """By default a person decides on every reply.
+
+    `unattended` lets replies leave that no gate objects to; `shadow` only notes that they would have. `threshold`: least
+    confidence of the classification and least score of the draft. `daily_cap`: unattended replies a day, UTC;
+    `sender_daily_cap`: to one address. `without_guard`: also without a model that judges the incoming text. `autonomy`:
+    `rules` decide instead, by category and sender. `never_to`: addresses and hosts to which nothing goes.
+    """
+
+    unattended: bool = False
+    shadow: bool = True
+    threshold: Share = 0.8
+    daily_cap: Count = 100
+    sender_daily_cap: Count = 5
+    longest_thread: Count = 20
+    without_guard: bool = False
+    autonomy: bool = False
+    rules: tuple[AutonomyRule, ...] = ()
+    hours: WorkingHours | None = None
+    never_to: tuple[str, ...] = ()
+
+    def route(self) -> RouteSettings:
+        """The settings of the step that decides."""
+        return RouteSettings(
+            auto_reply=self.unattended,
+            shadow=self.shadow,
+            threshold=self.threshold,
+            daily_cap=self.daily_cap,
+            without_guard=self.without_guard,
+            autonomy=self.autonomy and self.unattended,
+            autonomy_rules=self.rules,
+            sender_daily_cap=self.sender_daily_cap,
+            longest_thread=self.longest_thread,
+        )
+
+    def brakes(self) -> StandingBrakes:
+        """The brakes that settings alone give."""
+        return StandingBrakes(shadow=self.shadow, hours=self.hours)

@@ -1,0 +1,101 @@
+"""Route's decision with brakes and ledgers: what is asked for, in what order, and what a silence means."""
+
+import msgspec
+import pytest
+from tests.unit.inbox.test_classify_draft_route import ON, READY
+
+from waybook.inbox.brakes import StandingBrakes, WorkingHours
+from waybook.inbox.deciding import decide
+from waybook.inbox.route import AutonomyRule, Routed, RouteSettings
+
+MONDAY_TEN = 1_800_000_000_000 // 86_400_000 * 86_400_000 + 4 * 86_400_000 + 10 * 3_600_000
+
+
+class Counted:
+    """Ledgers with so much room; what was charged, in order."""
+
+    def __init__(self, room: int = 10, rate: int = 10) -> None:
+        self.room = room
+        self.rates = rate
+        self.charged: list[str] = []
+
+    async def charge(self, scope: str, *, cap: int, amount: int = 1) -> bool:
+        self.charged.append(scope)
+        return len(self.charged) <= min(self.room, cap)
+
+    async def rate(self, address: str, *, cap: int, within_s: float) -> bool:
+        self.rates -= 1
+        return self.rates >= 0
+
+
+class Broken(StandingBrakes):
+    """Cannot be read."""
+
+    async def open_breaker(self) -> str | None:
+        raise OSError("away")
+
+
+async def decided(
+    settings: RouteSettings = ON, brakes: StandingBrakes | None = None, ledgers: Counted | None = None
+) -> Routed:
+    return await decide(READY, settings, brakes or StandingBrakes(shadow=False), ledgers or Counted(), now=MONDAY_TEN)
+
+
+async def test_where_nothing_objects_the_charge_decides() -> None:
+    ledgers = Counted(room=1)
+    assert (await decided(ledgers=ledgers)).decision == "auto_approve"
+    refused = await decided(ledgers=ledgers)
+    assert (refused.decision, refused.gate) == ("human_review", "daily_cap")
+
+
+async def test_one_address_gets_so_many_replies_and_no_more() -> None:
+    """A loop of two machines ends, and costs the daily cap nothing further."""
+    ledgers = Counted(rate=0)
+    assert (await decided(ledgers=ledgers)).gate == "sender_rate"
+    assert ledgers.charged == []
+
+
+async def test_a_brake_that_cannot_be_read_objects() -> None:
+    assert (await decided(brakes=Broken(shadow=False))).gate == "breaker"
+
+
+async def test_shadow_mode_charges_nothing() -> None:
+    ledgers = Counted()
+    said = await decided(brakes=StandingBrakes(shadow=True), ledgers=ledgers)
+    assert (said.decision, said.shadow, ledgers.charged) == ("human_review", True, [])
+
+
+async def test_hours_that_cannot_be_read_are_ignored_and_closed_ones_object() -> None:
+    closed = StandingBrakes(shadow=False, hours=WorkingHours(opens="00:00", closes="00:01"))
+    odd = StandingBrakes(shadow=False, hours=WorkingHours(zone="Nowhere/At_All"))
+    assert (await decided(brakes=closed)).gate == "working_hours"
+    assert (await decided(brakes=odd)).decision == "auto_approve"
+
+
+class Known(StandingBrakes):
+    """People agreed with that many decisions."""
+
+    async def matched(self, sender: str, category: str) -> int | None:
+        return 3
+
+
+@pytest.mark.parametrize(
+    ("rules", "known", "gate"),
+    [
+        ((), True, "autonomy"),
+        ((AutonomyRule(category="support"),), False, "autonomy"),
+        (
+            (AutonomyRule(category="support"), AutonomyRule(category="support", sender=READY.sender, enabled=False)),
+            True,
+            "autonomy",
+        ),
+        ((AutonomyRule(category="support", threshold=1.0),), True, "threshold"),
+        ((AutonomyRule(category="support", daily_cap=0),), True, "daily_cap"),
+        ((AutonomyRule(category="support"),), True, None),
+    ],
+)
+async def test_with_autonomy_the_rules_decide(rules: tuple[AutonomyRule, ...], known: bool, gate: str | None) -> None:
+    """A sender's rule before the category's; none, a disabled one, or a first contact keep it for a person."""
+    settings = msgspec.structs.replace(ON, auto_reply=False, autonomy=True, autonomy_rules=rules)
+    said = await decided(settings, Known(shadow=False) if known else None)
+    assert said.gate == gate
