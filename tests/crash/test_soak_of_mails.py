@@ -24,7 +24,7 @@ QUICK_RUNS = 80
 SOAK_RUNS = int(os.environ.get("WAYBOOK_SOAK_RUNS", "10000"))
 ANSWERS_LOST, QUICK_LOST = 0.02, 0.1
 SEED = int(os.environ.get("WAYBOOK_SOAK_SEED", "1"))
-SECONDS_A_RUN = 0.25
+SECONDS_A_RUN = 0.5
 LEAST_S = 90.0
 
 

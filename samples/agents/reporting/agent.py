@@ -9,6 +9,7 @@ from samples.agents.reporting.events import (
     QueryCompleted,
     ReportApproved,
     ReportAsked,
+    ReportExpired,
     ReportGenerated,
     ReportRejected,
     ReportRevised,
@@ -34,7 +35,7 @@ class Reporting(Agent):
 
     name: ClassVar[str] = "reporting"
     table: ClassVar[Table] = TABLE
-    accepts: ClassVar[tuple[type, ...]] = (ReportRejected,)
+    accepts: ClassVar[tuple[type, ...]] = (ReportRejected, ReportExpired)
     uses: ClassVar[tuple[type, ...]] = (Figures, Objects)
 
     @step

@@ -41,6 +41,10 @@ class ReportRejected(DecisionEvent, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class ReportExpired(DecisionEvent, frozen=True, kw_only=True):
+    """Nobody decided in time."""
+
+
 class ReportRevised(ExternalEvent, frozen=True, kw_only=True):
     """A person wants another report, with this remark in it."""
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from samples.agents.reporting.events import ReportApproved, ReportGenerated, ReportRejected
+from samples.agents.reporting.events import ReportApproved, ReportExpired, ReportGenerated, ReportRejected
 from samples.agents.reporting.mail import EFFECT, mail_of
 
 from waybook.agents import Row, Table
@@ -27,6 +27,10 @@ def _rejected(run: Run, event: ReportRejected) -> dict[str, Any]:
     return {"error_message": f"rejected by {event.by}: {event.reason or 'no reason given'}"}
 
 
+def _expired(run: Run, event: ReportExpired) -> dict[str, Any]:
+    return {"error_message": "nobody decided in time"}
+
+
 def _failed(run: Run, event: StepFailed) -> dict[str, Any]:
     return {"error_message": event.error.text}
 
@@ -42,6 +46,7 @@ def release(run: Run) -> Contract:
         answers={
             "approved": ReportApproved.__name__,
             "rejected": ReportRejected.__name__,
+            "expired": ReportExpired.__name__,
         },
         summary=f"report {report.sha256[:12]} on {report.topic} to {', '.join(report.recipients)}",
     )
@@ -60,6 +65,7 @@ TABLE = Table(
         Row("generate", "report_generating", "ReportGenerated", "approval_pending", fields=_generated),
         Row("approve", "approval_pending", "ReportApproved", "email_sending", fields=_approved),
         Row("reject", "approval_pending", "ReportRejected", "failed", fields=_rejected),
+        Row("expire", "approval_pending", "ReportExpired", "failed", fields=_expired),
         Row("send", "email_sending", "EmailSent", "completed"),
         # What was approved holds no more: back to where it is asked for.
         Row("lapse", "email_sending", "ApprovalLapsed", "approval_pending"),

@@ -23,9 +23,10 @@ from waybook.adapters.memory.state_log import MemoryStateLog
 from waybook.adapters.memory.timers import MemoryNotices, MemoryTimers
 from waybook.agents import Agent, AgentConfig, Event, StartEvent
 from waybook.agents.definition import AgentDefinition, define
+from waybook.agents.effects import EffectAdapter
 from waybook.engine.fold import Stored, fold_all
 from waybook.engine.hold import Why, why
-from waybook.engine.ports import CTL_ANY, NEW_ANY
+from waybook.engine.ports import CTL_ANY, NEW_ANY, Objects
 from waybook.engine.run import Run
 from waybook.engine.stall import OpenRequest, open_requests
 from waybook.events.codec import Codec
@@ -58,7 +59,9 @@ class Refused(AssertionError):
 class Stage:
     """Where an agent is tried. Every method that changes something returns when nothing moves any more."""
 
-    def __init__(self, agents: Sequence[type[Agent]], provides: Mapping[type, Any]) -> None:
+    def __init__(
+        self, agents: Sequence[type[Agent]], provides: Mapping[type, Any], effects: Mapping[str, EffectAdapter]
+    ) -> None:
         self.clock = ManualClock()
         self._definitions = {d.engine.agent: d for d in map(define, agents)}
         self._main = next(iter(self._definitions.values()))
@@ -66,7 +69,9 @@ class Stage:
         self._commands = MemoryCommandQueue(self.clock)
         self._notes = MemoryNotes(self.clock)
         self._replies = MemoryReplies()
-        self._provides = provides
+        self.objects = MemoryObjects()
+        self._provides: dict[type, Any] = {Objects: self.objects, **provides}
+        self._effects = effects
         self._codec = Codec()
         self._numbers = itertools.count(1)
         self._walkers: list[tuple[Walker, asyncio.Task[None]]] = []
@@ -88,12 +93,13 @@ class Stage:
             commands=self._commands,
             replies=self._replies,
             notes=self._notes,
-            objects=MemoryObjects(),
+            objects=self.objects,
             heartbeat=MemoryHeartbeat(self._commands, self.clock, lambda: None),
             clock=self.clock,
         )
         options = WalkerOptions(pull_s=0.05, strict=True)
-        walker = Walker(tuple(self._definitions.values()), ports, provides=dict(self._provides), options=options)
+        agents = tuple(self._definitions.values())
+        walker = Walker(agents, ports, provides=self._provides, effects=self._effects, options=options)
         self._walkers.append((walker, asyncio.create_task(walker.run())))
 
     async def close(self) -> None:
@@ -135,6 +141,16 @@ class Stage:
         output = self._main.output(event)
         payload = SignalPayload(event=output.event, schema=output.schema, body=output.payload, request=request)
         await self._give(run, "signal", payload, by=by)
+
+    async def approve(self, run: str, *, approval: str | None = None, by: str = "rehearsal") -> None:
+        """Says yes to what a run asks for; `approval` names it where several wait. Raises Refused."""
+        await self._give(run, "approve", {"approval": approval}, by=by)
+
+    async def reject(
+        self, run: str, *, approval: str | None = None, reason: str | None = None, by: str = "rehearsal"
+    ) -> None:
+        """Says no, as `approve`."""
+        await self._give(run, "reject", {"approval": approval, "reason": reason}, by=by)
 
     async def cancel(self, run: str, reason: str = "the rehearsal") -> None:
         """Cancels a run. Raises Refused."""
@@ -244,13 +260,17 @@ class Stage:
 
 @asynccontextmanager
 async def rehearsal(
-    agent: type[Agent], *others: type[Agent], provides: Mapping[type, Any] | None = None
+    agent: type[Agent],
+    *others: type[Agent],
+    provides: Mapping[type, Any] | None = None,
+    effects: Mapping[str, EffectAdapter] | None = None,
 ) -> AsyncIterator[Stage]:
     """A stage for `agent`; `others` are agents that it hands work to. `provides` maps types to objects for the steps.
 
+    `effects` are the adapters of side effects by name, such as `waybook.testing.kit.OtherSide`. `Objects` is provided.
     Raises DefinitionError for an agent that cannot run.
     """
-    stage = Stage((agent, *others), provides or {})
+    stage = Stage((agent, *others), provides or {}, effects or {})
     await stage.open()
     try:
         yield stage
