@@ -11,6 +11,7 @@ from waybook.adapters.memory.heartbeat import MemoryHeartbeat
 from waybook.adapters.memory.notes import MemoryNotes
 from waybook.adapters.memory.objects import MemoryObjects
 from waybook.adapters.memory.state_log import MemoryStateLog
+from waybook.adapters.memory.timers import MemoryTimers
 from waybook.engine.ports import CTL_ANY, NEW_ANY, Draft, OutcomeUnknown, PortUnavailable, StreamFull
 from waybook.events.headers import COMMIT
 
@@ -150,3 +151,19 @@ async def test_a_moved_clock_wakes_every_pull_that_waits(before: int, after: int
     assert second.claim.delivery == 2
     other.cancel()
     await asyncio.gather(other, return_exceptions=True)
+
+
+async def test_a_pull_that_is_cancelled_in_the_moment_in_which_it_is_woken_ends() -> None:
+    """A process of a test is ended right after it published or armed something itself."""
+    clock = ManualClock()
+    queue, timers = MemoryCommandQueue(clock), MemoryTimers(clock)
+    await queue.ensure_consumers((NEW_ANY,))
+    pulls = [asyncio.create_task(queue.pull(NEW_ANY.name, 1, 60.0)), asyncio.create_task(timers.pull("send", 1, 60.0))]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    clock.advance(1)
+    await asyncio.sleep(0)
+    for pull in pulls:
+        pull.cancel()
+    done, late = await asyncio.wait(pulls, timeout=5.0)
+    assert not late and all(pull.cancelled() for pull in done)

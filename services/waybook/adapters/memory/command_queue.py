@@ -201,7 +201,8 @@ class MemoryCommandQueue:
 
     async def _wait(self, seconds: float) -> None:
         try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            async with asyncio.timeout(seconds):  # unlike wait_for it never takes a cancellation for a wake-up
+                await self._changed.wait()
         except TimeoutError:
             return
 

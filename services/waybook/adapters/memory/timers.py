@@ -111,7 +111,8 @@ class MemoryTimers:
                 return [MemoryFire(self, one) for one in found]
             changed = self._changed
             try:
-                await asyncio.wait_for(changed.wait(), left)
+                async with asyncio.timeout(left):  # unlike wait_for it never takes a cancellation for a wake-up
+                    await changed.wait()
             except TimeoutError:
                 continue
 
