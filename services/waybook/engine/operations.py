@@ -361,13 +361,19 @@ def leave_to_reconcile(recorder: Recorder, exhausted: Action | None = None) -> N
         if not is_open(known) or known.disputed or key in asked:
             continue
         intended_by = actions.get(known.intent.action)  # None: by a command, which undoes
-        if exhausted is not None and (intended_by is None or intended_by.execution != exhausted.execution):
+        if exhausted is not None and not _is_for(exhausted, key, intended_by):
             continue
         if known.outcome is None:
             evidence = {"reason": f"{reason} before its outcome came"}
             recorder.record(e.OperationSettled(key=key, outcome="unknown", by="find", evidence=evidence))
         due = max(recorder.now, known.intent.deadline + CLOCK_MARGIN_MS)
         recorder.record(e.TimerArmed(timer_class="wait", due=due, about=key))
+
+
+def _is_for(exhausted: Action, key: str, intended_by: Action | None) -> bool:
+    """Whether the body of that action would have asked for the operation: its execution's, or its step's by the author's key."""
+    same_execution = intended_by is not None and intended_by.execution == exhausted.execution
+    return same_execution or key.startswith(f"{exhausted.step}/")
 
 
 # --- what an answer of the other side means

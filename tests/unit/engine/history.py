@@ -25,6 +25,7 @@ from waybook.engine.inputs import (
     Output,
     Refused,
     Released,
+    Restart,
     Retry,
     Signal,
     Start,
@@ -44,7 +45,7 @@ T0 = 1_800_000_000_000
 """A point of the five-minute grid, in ms UTC."""
 
 VERBS = {Start: "start", Signal: "signal", Move: "move", Retry: "retry", Cancel: "cancel", Continue: "continue",
-         Exec: "exec", Decide: "decide", Settle: "settle", TakeOver: "take-over", HandBack: "hand-back",
+         Exec: "exec", Decide: "decide", Settle: "settle", TakeOver: "take-over", Restart: "restart", HandBack: "hand-back",
          Compensate: "compensate", Renew: "renew"}  # fmt: skip
 
 

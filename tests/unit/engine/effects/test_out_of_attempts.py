@@ -8,7 +8,7 @@ from tests.unit.engine.history import History, accepted
 
 from waybook.engine.definition import RetryPolicy
 from waybook.engine.hold import hold
-from waybook.engine.inputs import Accepted, Failed, Retry
+from waybook.engine.inputs import Accepted, Failed, Restart, Retry
 from waybook.engine.intents import Intend, Settle
 from waybook.events.engine import Failure
 
@@ -53,6 +53,16 @@ def test_what_nobody_knows_is_asked_for_when_no_attempt_is_left(ends: Callable[[
     assert hold(SENDER, history.it).kind in ("waiting", "dead command"), "a person decides on the run itself"
     assert history.give(Retry(None)) == Accepted()
     assert history.running() == ["send"]
+
+
+def test_what_an_earlier_walk_intended_under_the_same_key_is_asked_for_too() -> None:
+    """The key is the step's, so the second walk's body would have asked."""
+    history = intended()
+    assert accepted(history.give(Restart(()), id="again"))
+    assert history.running() == ["send"] and history.it.walk == 2
+    history.again("again")
+    assert history.it.operations[KEY].outcome == "unknown"
+    assert [timer.about for timer in history.it.timers.values()] == [KEY]
 
 
 def test_what_is_known_is_left_alone() -> None:
