@@ -98,7 +98,7 @@ def test_what_the_server_refuses_for_good_fails_and_a_person_sends_it_again(offi
     office.server.refused = "ann@customer.example"
     assert office.shell.json("approve", run, "--as", "ann")["ok"]
     office.until(lambda: office.state(run) == "failed")
-    assert "550" in str(office.shell.json("show", run))
+    assert "550" in office.shell.json("why", run)["because"]
     office.server.refused = None
     office.shell.run("retry", run, "--as", "ann")
     office.until(lambda: office.state(run) == "sent")
@@ -115,6 +115,7 @@ def test_the_kill_switch_sends_an_approved_reply_back(office: Office, tmp_path: 
         office.until(lambda: office.state(run) == "draft_ready")
         why = office.shell.json("why", run)
         assert (why["hold"]["kind"], why["hold"]["reason"]) == ("waiting", "approval")
+        assert why["because"] == "it came back before it left: the kill switch was on"
     finally:
         office.shell.run("kill-switch", "off", "--reason", "corrected")
     assert len(office.server.taken) == before

@@ -209,6 +209,8 @@ def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: J
     reason = f" ({held['reason']})" if held["reason"] else ""
     out.print(f"hold   {held['kind']}{reason}", markup=False)
     out.print(f"next   {answer['next_move']}", markup=False)
+    if answer["because"]:
+        out.print(f"since  {answer['because']}", markup=False)
     if held["until"] is not None:
         out.print(f"until  {when(held['until'])}", markup=False)
     if answer["error"]:

@@ -40,7 +40,17 @@ from waybook.engine.inputs import (
 )
 from waybook.engine.intents import EFFECTS, Compensate, Renew, Settle
 from waybook.engine.lanes import already_started, decide_foreign
-from waybook.engine.lifecycle import close, edge, left_window, matching_row, move, names_of, open_window, take_row
+from waybook.engine.lifecycle import (
+    close,
+    edge,
+    end_window,
+    left_window,
+    matching_row,
+    move,
+    names_of,
+    open_window,
+    take_row,
+)
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.retry import fail, retry
 from waybook.engine.run import NO_PERSON, Action, Run, execution_key
@@ -344,8 +354,8 @@ def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome
 
 
 def _ended(recorder: Recorder, delivered: Delivered, output: Output) -> Outcome:
-    """Publishes the event that ends a window."""
-    _publish(recorder, (output,), Holder(delivered.command.id, delivered.claim))
+    """A window is over: what its event makes due begins, or the table calls the run back."""
+    dispatch(recorder, end_window(recorder, output), Holder(delivered.command.id, delivered.claim))
     return Accepted()
 
 

@@ -140,7 +140,8 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     `contracts`: by state, what people are asked to approve while a run is in it. It is asked for on entering the
     state by whatever way, and anew when the run's fields make another contract of it. `windows`: by state, what it does
     after a while. `intents`: by name of a side effect, what has to hold when it is intended. `refusals`: by event, why a
-    person's word of it has no effect on this run, None: the general reason.
+    person's word of it has no effect on this run, None: the general reason. `because`: by state, why a run has come to
+    stand in it, in words for people.
     """
 
     initial: str
@@ -152,6 +153,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     windows: Mapping[str, Window] = {}
     intents: Mapping[str, IntentGuard] = {}
     refusals: Mapping[str, Callable[["Run"], Objection | None]] = {}
+    because: Mapping[str, Callable[["Run"], str | None]] = {}
 
     def rows_of(self, state: str, on: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows that one of the names in `on` may take in `state`, in order of precedence.

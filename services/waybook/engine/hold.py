@@ -162,7 +162,7 @@ class Why(msgspec.Struct, frozen=True):
 
     `missing`: by step, the event types it still waits for. `requests`: questions that nobody answered. `preconditions`:
     by step, which one keeps it from running, and for which event it was false last. `limits`: steps that may not be executed any more.
-    `approvals`: what people have to decide, who may, and until when.
+    `approvals`: what people have to decide, who may, and until when. `because`: how it came to stand there.
     """
 
     state: str
@@ -175,6 +175,7 @@ class Why(msgspec.Struct, frozen=True):
     limits: tuple[str, ...] = ()
     error: str | None = None
     approvals: tuple[Waiting, ...] = ()
+    because: str | None = None
 
 
 def why(
@@ -200,7 +201,13 @@ def why(
         limits=tuple(s.name for s in definition.steps.values() if limit_reached(s, run)) if known else (),
         error=_last_error(run),
         approvals=tuple(_waiting(name, a.request) for name, a in open_approvals(run).items()),
+        because=_because(definition, run) if known else None,
     )
+
+
+def _because(definition: Definition, run: Run) -> str | None:
+    explain = definition.table.because.get(run.state)
+    return explain(run) if explain is not None else None
 
 
 def _waiting(name: str, request: ApprovalRequested) -> Waiting:

@@ -83,13 +83,25 @@ def move(
 
 
 def open_window(recorder: Recorder) -> tuple[str, ...]:
-    """Publishes the event of a window that is over as it begins; the names of what is to be dispatched."""
+    """Ends a window that is over as it begins; the names of what is to be dispatched."""
     if not recorder.window_due:
         return ()
     recorder.window_due = False
-    ended = windows.output(recorder, recorder.definition.table.windows[recorder.run.state])
+    return end_window(recorder, windows.output(recorder, recorder.definition.table.windows[recorder.run.state]))
+
+
+def end_window(recorder: Recorder, ended: Output) -> tuple[str, ...]:
+    """Publishes the event of a window that is over; the names of what is to be dispatched.
+
+    Where the table calls the run back nothing is published, so that no step begins.
+    """
+    names, table = names_of(recorder, ended.event), recorder.definition.table
+    row = matching_row(table, recorder.run, names, ended.value, recorder.world)
+    if row is not None and row.next is not None:
+        take_row(recorder, names, ended.value)
+        return ()
     name = recorder.record(e.EventPublished(event=ended.event, schema=ended.schema, payload=ended.payload))
-    take_row(recorder, names_of(recorder, ended.event), ended.value, name)
+    take_row(recorder, names, ended.value, name)
     return (name,)
 
 

@@ -10,6 +10,7 @@ from waybook.engine.contract import Contract, NoContract
 from waybook.engine.definition import KILL_SWITCH_ON, IntentGuard, Objection, Row, Window
 from waybook.engine.inputs import Retry, World
 from waybook.engine.run import Run
+from waybook.engine.times import iso
 from waybook.engine.windows import pending
 from waybook.inbox import events as ev
 from waybook.inbox.reply import EFFECT, reply_of
@@ -164,6 +165,44 @@ def why_no_save(run: Run) -> Objection | None:
     return ("already_sent", "the undo window is over") if is_late else None
 
 
+# --- in words
+
+
+_BACK = {
+    "kill_switch": "the kill switch was on",
+    "thread_reply": "a newer mail of the conversation came in",
+    "edited": "the text was changed after the approval",
+    "user_cancel": "a person called it back",
+    "policy_changed": "the policy changed after the approval",
+    "expired": "the approval had run out",
+    "grant_gone": "who approved it may not decide any more",
+    "not_arrived": "a person said that it did not arrive",
+}
+
+
+def why_draft_ready(run: Run) -> str | None:
+    """Why a person decides: what called the reply back, else what kept it from leaving unattended."""
+    called_back = run.fields.get("cancel_reason")
+    if called_back is not None:
+        return f"it came back before it left: {_BACK.get(called_back, called_back)}"
+    decision = run.fields.get("agent_decision") or {}
+    return f"{decision['reason']} ({decision.get('gate')})" if decision.get("reason") else None
+
+
+def why_approved(run: Run) -> str | None:
+    """Until when it can be called back, or that it is on its way."""
+    timer = pending(run)
+    if timer is None:
+        return "it is on its way"
+    return f"it can be called back until {iso(run.timers[timer].due)}"
+
+
+def why_failed(run: Run) -> str | None:
+    """What went wrong last."""
+    text = run.fields.get("error_message")
+    return str(text) if text else None
+
+
 # --- fields
 
 
@@ -178,6 +217,11 @@ def _stopped(run: Run, event: Any) -> Mapping[str, Any]:
 
 def _outdated(run: Run, event: Any) -> Mapping[str, Any]:
     return back("thread_reply")
+
+
+def _is_current(run: Run, event: Any, world: World) -> bool:
+    """Whether it is about this approval, and not about an earlier one that was called back meanwhile."""
+    return bool(run.fields.get(STARTED))
 
 
 def _withheld(run: Run, event: ev.SendWithheld) -> Mapping[str, Any]:
@@ -278,7 +322,7 @@ SENDING = (
     Row("send", "approved", "SendDue", fields=_begun),
     Row("E19", "approved", "ReplySent", "sent", fields=_sent),
     Row("E20", "approved", "SendCancelled", "draft_ready", in_window, _recalled),
-    Row("E20_withheld", "approved", "SendWithheld", "draft_ready", fields=_withheld),
+    Row("E20_withheld", "approved", "SendWithheld", "draft_ready", _is_current, _withheld),
     Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed),
     Row("F_sending", "approved", "StepFailed", "failed", fields=_step_failed),
     Row("E24", "failed", "RetryRequested", "approved", _is_resend, _resent, direct=False),

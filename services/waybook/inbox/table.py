@@ -198,5 +198,10 @@ TABLE = Table(
     contracts={"draft_ready": approved.reply_contract},
     windows={"approved": approved.WINDOW},
     intents={EFFECT: approved.GUARD},
+    because={
+        "draft_ready": approved.why_draft_ready,
+        "approved": approved.why_approved,
+        "failed": approved.why_failed,
+    },
     refusals={"SendCancelled": approved.why_no_undo, "DraftSaved": approved.why_no_save},
 )
