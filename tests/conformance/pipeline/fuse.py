@@ -159,7 +159,13 @@ class FusedQueue:
     async def pull(self, consumer: str, batch: int, timeout_s: float) -> Sequence[Delivery]:
         await self._fuse.check()
         await self._traffic.until_heard(self._worker)
-        pulled = [d for d in await self._inner.pull(consumer, batch, timeout_s) if not self._traffic.intercepted(d)]
+        taken = await self._inner.pull(consumer, batch, timeout_s)
+        if self._fuse.blown or not self._fuse.stopped.is_set():  # it was woken after its end: nobody took anything
+            for delivery in taken:
+                await delivery.nak()
+            await self._fuse.check()
+            return []
+        pulled = [d for d in taken if not self._traffic.intercepted(d)]
         deliveries = [FusedDelivery(d, self._fuse, self._traffic) for d in pulled]
         for delivery in deliveries:
             if self._traffic.delivered(delivery, self._worker):
