@@ -273,7 +273,7 @@ def agent(given: Settings, recording: RulesModel, *sources: Knowledge) -> tuple[
     route = RouteSettings(auto_reply=True, shadow=False, threshold=0.0, without_guard=True)
     return define(Inbox), {
         Models: Models.all_by(recording),
-        Brakes: StandingBrakes(),
+        Brakes: StandingBrakes(shadow=False),
         Knowledge: CombinedKnowledge(*sources, known),
         InboxSettings: InboxSettings(scan=scan, route=route),
         Clock: SystemClock(),
