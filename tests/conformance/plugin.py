@@ -1,6 +1,7 @@
 """Options and summary of the conformance cases, for every run of pytest in this repository."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conformance import deviations
@@ -10,6 +11,8 @@ from tests.conformance.summary import Summary
 
 CASES = pytest.StashKey[list[Case]]()
 SUMMARY = pytest.StashKey[Summary]()
+LINES = pytest.StashKey[list[str]]()
+HANDED_OVER = "conformance"
 ADAPTERS = ("memory", "nats")
 
 
@@ -24,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[LINES] = []
     try:
         # Files that are named are read at once, so that a wrong one ends the run with a plain message.
         config.stash[CASES] = collect([Path(f) for f in config.getoption("--cases")])
@@ -32,8 +36,20 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A process that ran a share of the tests hands its summary over."""
+    node.config.stash[LINES] += getattr(node, "workeroutput", {}).get(HANDED_OVER, [])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[HANDED_OVER] = session.config.stash[SUMMARY].lines()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    lines = config.stash[SUMMARY].lines()
+    lines = [*config.stash[LINES], *config.stash[SUMMARY].lines()]
     if lines:
         terminalreporter.section("conformance")
         for line in lines:
