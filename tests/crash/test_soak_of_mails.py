@@ -78,15 +78,17 @@ async def _left(installation: Installation) -> int:
 
 async def _until_over(installation: Installation, crew: Crew, keys: list[RunKey]) -> dict[RunKey, Found]:
     """Waits until every run has ended or is held for a person, and nothing is left to do."""
-    over: dict[RunKey, Found] = {}
-    while len(over) < len(keys):
+    over: set[RunKey] = set()
+    while True:
         crew.check()
         now = await look(installation, [key for key in keys if key not in over])
-        over |= {key: one for key, one in now.items() if one.is_over}
+        over |= {key for key, one in now.items() if one.is_over}
+        if len(over) == len(keys) and not await _left(installation):
+            found = await look(installation, keys)
+            over = {key for key, one in found.items() if one.is_over}
+            if len(over) == len(keys):  # a run may look as if it were over between two questions to the other side
+                return found
         await asyncio.sleep(0.5)
-    while await _left(installation):  # noqa: ASYNC110  the server tells nobody
-        await asyncio.sleep(0.2)
-    return await look(installation, keys)
 
 
 def assert_sound(result: Figures, runs: int, *, journal: bool) -> None:

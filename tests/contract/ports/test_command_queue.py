@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from uuid import uuid4
 
 import pytest
 from tests.contract.ports.adapters_under_test import ACK_WAIT_S, Ports
@@ -20,24 +21,30 @@ async def one(ports: Ports, consumer: str = "new_any") -> Delivery:
 
 
 @pytest.fixture
-async def started(ports: Ports) -> Ports:
+def first() -> str:
+    """The id of the start that waits; no other test's, since ids are remembered."""
+    return f"c1-{uuid4().hex}"
+
+
+@pytest.fixture
+async def started(ports: Ports, first: str) -> Ports:
     """Ports with the consumers and one waiting start."""
     await ports.queue.ensure_consumers((CTL_ANY, NEW_ANY))
-    assert await ports.queue.publish(START.format(1), b'{"id":"c1"}', command="c1", headers={"Waybook-Reply": "_R.1"})
+    assert await ports.queue.publish(START.format(1), b'{"id":"c1"}', command=first, headers={"Waybook-Reply": "_R.1"})
     return ports
 
 
-async def test_a_command_is_delivered_as_it_was_published(started: Ports) -> None:
+async def test_a_command_is_delivered_as_it_was_published(started: Ports, first: str) -> None:
     delivery = await one(started)
     assert (delivery.subject, delivery.payload) == (START.format(1), b'{"id":"c1"}')
     assert delivery.headers["Waybook-Reply"] == "_R.1"
-    assert delivery.headers["Nats-Msg-Id"] == "c1"
+    assert delivery.headers["Nats-Msg-Id"] == first
     assert delivery.received_at > 1_700_000_000_000
     assert (delivery.claim.sequence, delivery.claim.delivery) == (1, 1)
 
 
-async def test_an_id_is_stored_once(started: Ports) -> None:
-    assert not await started.queue.publish(START.format(1), b"again", command="c1")
+async def test_an_id_is_stored_once(started: Ports, first: str) -> None:
+    assert not await started.queue.publish(START.format(1), b"again", command=first)
     assert len(await started.queue.pull("new_any", 10, 0.2)) == 1
 
 
