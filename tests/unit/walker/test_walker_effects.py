@@ -7,17 +7,26 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.walker.office import Done, Go, Half, Office, Process, until
+from tests.unit.walker.office import Go, Half, Office, until
 from tests.unit.walker.outside import Outside
+from tests.unit.walker.sending import (
+    SEEN,
+    Sender,
+    begin,
+    ended,
+    failed_so_often,
+    held,
+    is_resolved,
+    operations,
+    outcome,
+    send,
+)
 
 from waybook.agents import (
     Agent,
-    Approvals,
-    DecisionEvent,
     DefinitionError,
     Effects,
     OperationFailed,
-    RetryPolicy,
     StepContext,
     step,
 )
@@ -25,22 +34,7 @@ from waybook.agents.definition import define
 from waybook.agents.effects import EffectRefused
 from waybook.engine.aggregates.keys import policy_key
 from waybook.engine.hold import hold, why
-from waybook.engine.run import Operation
 from waybook.events.engine import OperationDisputed, OperationIntended, OperationSettled, StepFailed
-
-SEEN: list[Any] = []
-PLAN: dict[str, Any] = {}
-
-
-class Sender(Agent):
-    """Its one step does what the plan says."""
-
-    name = "gated"
-
-    @step(retry=RetryPolicy(max_failures=5))
-    async def first(self, go: Go, effects: Effects, context: StepContext) -> Done:
-        await PLAN["body"](effects, context)
-        return Done()
 
 
 @pytest.fixture
@@ -49,45 +43,6 @@ async def office() -> AsyncIterator[Office]:
     opened = Office()
     yield opened
     await opened.close()
-
-
-async def send(effects: Effects, context: StepContext) -> None:
-    """Another text at each attempt, as a model would write it."""
-    SEEN.append(await effects.run("mail", {"text": f"text {context.attempt}"}))
-
-
-async def begin(office: Office, outside: Outside, body: Any = send, name: str = "a", slots: int = 64) -> Process:
-    PLAN["body"] = body
-    return await office.process(name, Sender, effects={"mail": outside}, clock_margin_ms=0, slots=slots)
-
-
-def operations(office: Office) -> list[Operation]:
-    run = office.run()
-    return list(run.operations.values()) if run is not None else []
-
-
-def outcome(office: Office) -> str | None:
-    found = operations(office)
-    return found[-1].outcome if found else None
-
-
-def ended(office: Office) -> bool:
-    run = office.run()
-    return run is not None and run.ended
-
-
-def held(office: Office) -> bool:
-    run = office.run()
-    return run is not None and hold(define(Sender).engine, run).kind == "reconciling" and not run.open
-
-
-def failed_so_often(office: Office, times: int) -> bool:
-    return office.types().count("StepFailed") == times
-
-
-def is_resolved(office: Office, timer: str) -> bool:
-    run = office.run()
-    return run is not None and timer in run.resolved
 
 
 async def test_the_intent_is_stored_before_the_call_and_the_outcome_before_the_result(office: Office) -> None:
@@ -453,51 +408,6 @@ def test_a_step_that_is_no_coroutine_cannot_ask_for_effects() -> None:
 
     with pytest.raises(DefinitionError, match="async def"):
         define(Plain)
-
-
-class Approved(DecisionEvent, frozen=True, kw_only=True):
-    """A person decided."""
-
-    approval: str
-    decision: str
-
-
-class Asker(Agent):
-    """It has a mail approved and sends it, or another one."""
-
-    name = "gated"
-
-    @step
-    async def ask(self, go: Go, approvals: Approvals) -> Half:
-        approvals.request("mail", resource="mailto:a", params={"text": "approved"}, answer=Approved)
-        return Half()
-
-    @step(retry=RetryPolicy(max_failures=5))
-    async def send(self, approved: Approved, half: Half, effects: Effects, context: StepContext) -> Done:
-        text = "changed" if context.attempt == 1 else "approved"
-        try:
-            await effects.run("mail", {"text": text}, key="reply", approval=approved.approval)
-        except EffectRefused as error:
-            SEEN.append(error.reason)
-            raise OSError("wrote it anew") from error
-        return Done()
-
-
-async def test_only_what_was_approved_is_made_and_the_use_stands_with_the_intent(office: Office) -> None:
-    """Other parameters are refused; a failed call goes out again under the same approval."""
-    outside = Outside("failed", "done")
-    await office.process("a", Asker, effects={"mail": outside})
-    await office.start()
-    await until(lambda: "ApprovalRequested" in office.types())
-    await office.give("approve", {}, id="yes")
-    for attempt in (1, 2):
-        await until(partial(failed_so_often, office, attempt))
-        await office.give("retry", id=f"again-{attempt}")
-    await until(lambda: ended(office))
-    assert SEEN == ["changed"]
-    assert [c.params["text"] for c in outside.calls] == ["approved", "approved"]
-    types = office.types()
-    assert types[types.index("ApprovalUsed") + 1] == "OperationIntended" and types.count("ApprovalUsed") == 1
 
 
 async def test_the_kill_switch_stops_every_side_effect_that_has_not_begun(office: Office) -> None:
