@@ -25,8 +25,9 @@ up: $(STAMP)
 	$(BIN)/waybook up
 
 # Most of the tests wait for servers and processes, so four files at a time take a third of the time on two cores.
+# What failed in that company is run once more by itself: both runs are shown, and what fails alone is a failure.
 test: check
-	$(BIN)/python -m pytest -n 4 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 4 --dist loadfile $(PYTEST_ARGS) || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS)
 
 # The tests of NATS against a nats-server in a container; nothing is pulled. Skipped where no engine can be had.
 test-containers: $(STAMP)
