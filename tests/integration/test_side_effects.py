@@ -224,7 +224,7 @@ async def test_a_held_run_resolves_itself_when_the_service_answers_again(
         key = await begin(installation, "ticket")
         await stands(installation, key, "reconciling")
         async with asyncio.timeout(30.0):  # the unknown outcome stands first, the step is parked right after
-            while len((await stands(installation, key, "reconciling")).timers) != 1:
+            while len((await stands(installation, key, "reconciling")).timers) != 1:  # noqa: ASYNC110  as `until`
                 await asyncio.sleep(0.02)
         services.service.answering = True
         run = await stands(installation, key, "completed")
