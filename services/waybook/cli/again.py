@@ -9,11 +9,10 @@ import msgspec
 import typer
 from rich.progress import Progress
 
-from waybook.cli.giving import WAIT, Actor, CommandId, Given, Patience, actor_name, giving, report
+from waybook.cli.giving import WAIT, Actor, CommandId, Patience, actor_name, give, giving, report
 from waybook.cli.options import Agent, DataDir, Json
 from waybook.cli.output import err, out, print_counts, print_json, print_table
 from waybook.cli.running import run_async
-from waybook.cli.runs import find_run
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
 from waybook.projections.errors import NoReadModels
@@ -76,19 +75,11 @@ def retry(
             "name one run, or --all with --step, --error, --limit or --dry-run to choose among the failed"
         )
     if run is not None:
-        given = run_async(_one(Settings.load(), run, agent, actor_name(by), command_id, wait, data_dir))
+        given = run_async(give(Settings.load(), "retry", run, {}, agent, actor_name(by), command_id, wait, data_dir))
         report(given, f"{given.key.run} is tried again", as_json=as_json)
         return
     choice = Choice(agent, actor_name(by), step, error, limit, rate, dry_run, wait)
     _report_all(run_async(_all(Settings.load(), choice, data_dir)), as_json=as_json)
-
-
-async def _one(
-    settings: Settings, run: str, agent: str, actor: str, command: str | None, wait: float, data_dir: Path | None
-) -> Given:
-    async with giving(settings, "retry", data_dir, wait) as (installation, client):
-        key = await find_run(installation, run, agent)
-        return Given(key, await client.give(key, "retry", {}, actor=actor, command=command))
 
 
 async def _all(settings: Settings, choice: Choice, data_dir: Path | None) -> list[dict[str, Any]]:
@@ -103,7 +94,7 @@ async def _all(settings: Settings, choice: Choice, data_dir: Path | None) -> lis
         if choice.dry_run:
             return shown
 
-        async def give(row: dict[str, Any]) -> dict[str, Any]:
+        async def again(row: dict[str, Any]) -> dict[str, Any]:
             key = RunKey(row["tenant"], row["agent"], row["run"])
             try:
                 answer = await client.give(key, "retry", {}, actor=choice.actor)
@@ -113,7 +104,7 @@ async def _all(settings: Settings, choice: Choice, data_dir: Path | None) -> lis
 
         with Progress(console=err, disable=not err.is_terminal, transient=True) as progress:
             task = progress.add_task("trying again", total=len(rows))
-            answers = await at_pace(rows, give, per_s=choice.rate, told=lambda n: progress.update(task, completed=n))
+            answers = await at_pace(rows, again, per_s=choice.rate, told=lambda n: progress.update(task, completed=n))
         return [{**row, **answer} for row, answer in zip(shown, answers, strict=True)]
 
 

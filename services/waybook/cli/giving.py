@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from waybook.cli.output import fail, out, print_json, print_table
+from waybook.cli.runs import find_run
 from waybook.events.command import Answer
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
@@ -65,6 +66,23 @@ async def giving(
             wiring.connection, wiring.commands, wiring.state, wiring.clock, issuer="cli", patience_s=wait_s
         )
         yield installation, client
+
+
+async def give(
+    settings: Settings,
+    verb: str,
+    run: str,
+    payload: dict[str, Any],
+    agent: str,
+    actor: str,
+    command_id: str | None,
+    wait: float,
+    data_dir: Path | None,
+) -> Given:
+    """One command to one run, which may be named by its first characters. Raises as `giving` and `find_run`."""
+    async with giving(settings, verb, data_dir, wait) as (installation, client):
+        key = await find_run(installation, run, agent)
+        return Given(key, await client.give(key, verb, payload, actor=actor, command=command_id))
 
 
 def report(given: Given, done: str, *, as_json: bool) -> None:

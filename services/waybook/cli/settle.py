@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from waybook.cli.giving import WAIT, Actor, CommandId, Given, Patience, Reason, actor_name, giving, report
+from waybook.cli.giving import WAIT, Actor, CommandId, Given, Patience, Reason, actor_name, give, giving, report
 from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.output import print_json, print_table, when
 from waybook.cli.running import run_async
@@ -146,27 +146,9 @@ def renew(
     as_json: Json = False,
 ) -> None:
     """Have a side effect with a key of its own made once more, when its step runs again."""
-    given = run_async(
-        _renew(Settings.load(), run, operation, reason, agent, actor_name(by), command_id, wait, data_dir)
-    )
+    payload = {"operation": operation, "reason": reason}
+    given = run_async(give(Settings.load(), "renew", run, payload, agent, actor_name(by), command_id, wait, data_dir))
     report(given, f"{operation} of {given.key.run} is made once more when its step runs again", as_json=as_json)
-
-
-async def _renew(
-    settings: Settings,
-    run: str,
-    operation: str,
-    reason: str | None,
-    agent: str,
-    actor: str,
-    command_id: str | None,
-    wait: float,
-    data_dir: Path | None,
-) -> Given:
-    async with giving(settings, "renew", data_dir, wait) as (installation, client):
-        key = await find_run(installation, run, agent)
-        payload = {"operation": operation, "reason": reason}
-        return Given(key, await client.give(key, "renew", payload, actor=actor, command=command_id))
 
 
 def compensate(
@@ -182,13 +164,5 @@ def compensate(
 
     The answer says that it began; `waybook operations RUN` shows how far it came.
     """
-    given = run_async(_compensate(Settings.load(), run, agent, actor_name(by), command_id, wait, data_dir))
+    given = run_async(give(Settings.load(), "compensate", run, {}, agent, actor_name(by), command_id, wait, data_dir))
     report(given, f"undoing what {given.key.run} has done", as_json=as_json)
-
-
-async def _compensate(
-    settings: Settings, run: str, agent: str, actor: str, command_id: str | None, wait: float, data_dir: Path | None
-) -> Given:
-    async with giving(settings, "compensate", data_dir, wait) as (installation, client):
-        key = await find_run(installation, run, agent)
-        return Given(key, await client.give(key, "compensate", {}, actor=actor, command=command_id))

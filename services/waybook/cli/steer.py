@@ -6,7 +6,19 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from waybook.cli.giving import WAIT, Actor, CommandId, Given, NeededReason, Patience, Reason, actor_name, giving, report
+from waybook.cli.giving import (
+    WAIT,
+    Actor,
+    CommandId,
+    Given,
+    NeededReason,
+    Patience,
+    Reason,
+    actor_name,
+    give,
+    giving,
+    report,
+)
 from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.running import run_async
 from waybook.cli.runs import find_run
@@ -40,7 +52,7 @@ def signal(
     except msgspec.DecodeError as error:
         raise InvalidInput(f"--data is no JSON object: {error}") from error
     payload = {"event": event, "body": body, "request": request}
-    given = run_async(_give(Settings.load(), "signal", run, payload, agent, actor_name(by), command_id, wait, data_dir))
+    given = run_async(give(Settings.load(), "signal", run, payload, agent, actor_name(by), command_id, wait, data_dir))
     report(given, f"{event} was handed to {given.key.run}", as_json=as_json)
 
 
@@ -56,7 +68,7 @@ def cancel(
 ) -> None:
     """Stop a run for good."""
     payload = {"reason": reason}
-    given = run_async(_give(Settings.load(), "cancel", run, payload, agent, actor_name(by), command_id, wait, data_dir))
+    given = run_async(give(Settings.load(), "cancel", run, payload, agent, actor_name(by), command_id, wait, data_dir))
     report(given, f"{given.key.run} was cancelled", as_json=as_json)
 
 
@@ -72,7 +84,7 @@ def take_over(
 ) -> None:
     """Go on with a run by hand: nothing of it begins any more until it is handed back."""
     payload, actor = {"reason": reason}, actor_name(by)
-    given = run_async(_give(Settings.load(), "take-over", run, payload, agent, actor, command_id, wait, data_dir))
+    given = run_async(give(Settings.load(), "take-over", run, payload, agent, actor, command_id, wait, data_dir))
     report(given, f"{given.key.run} is in the hands of {actor}", as_json=as_json)
 
 
@@ -88,7 +100,7 @@ def hand_back(
 ) -> None:
     """Give a run back that was taken over: what was broken off and what is due begins again."""
     payload, actor = {"reason": reason}, actor_name(by)
-    given = run_async(_give(Settings.load(), "hand-back", run, payload, agent, actor, command_id, wait, data_dir))
+    given = run_async(give(Settings.load(), "hand-back", run, payload, agent, actor, command_id, wait, data_dir))
     report(given, f"{given.key.run} goes on by itself", as_json=as_json)
 
 
@@ -126,19 +138,3 @@ async def _give_thread(
         folded, _ = await read_history(installation.wiring.state, Codec(), key)
         thread = thread_key(key.tenant, folded.thread or key.run)
         return Given(thread, await client.give(thread, "thread", payload, actor=actor, command=command_id))
-
-
-async def _give(
-    settings: Settings,
-    verb: str,
-    run: str,
-    payload: dict[str, Any],
-    agent: str,
-    actor: str,
-    command_id: str | None,
-    wait: float,
-    data_dir: Path | None,
-) -> Given:
-    async with giving(settings, verb, data_dir, wait) as (installation, client):
-        key = await find_run(installation, run, agent)
-        return Given(key, await client.give(key, verb, payload, actor=actor, command=command_id))

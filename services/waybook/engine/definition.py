@@ -109,6 +109,10 @@ class Row(msgspec.Struct, frozen=True):
     reads: tuple[str, ...] = ()
     direct: bool = True
 
+    def leads_from(self, state: str) -> bool:
+        """Whether it may be taken in `state`. No row leads from a state to itself, but from `failed`."""
+        return self.state in (state, "*") and (self.next != state or state == FAILED)
+
 
 class Window(msgspec.Struct, frozen=True):
     """What a state does a while after it was entered (`waybook.engine.windows`).
@@ -156,16 +160,11 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     because: Mapping[str, Callable[["Run"], str | None]] = {}
 
     def rows_of(self, state: str, on: tuple[str, ...]) -> tuple[Row, ...]:
-        """The rows that one of the names in `on` may take in `state`, in order of precedence.
-
-        A terminal state has none, and no row leads from a state to itself, but from `failed`.
-        """
+        """The rows that one of the names in `on` may take in `state`, in order of precedence; none in a terminal one."""
         found = self._found.get((state, on))
         if found is None:
             rows = () if state in self.terminal else self.rows
-            found = tuple(
-                r for r in rows if r.on in on and r.state in (state, "*") and not (r.next == state and state != FAILED)
-            )
+            found = tuple(row for row in rows if row.on in on and row.leads_from(state))
             self._found[state, on] = found
         return found
 

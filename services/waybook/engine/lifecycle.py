@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from waybook.engine import approvals, windows
-from waybook.engine.definition import FAILED, Row, Table
+from waybook.engine.definition import Row, Table
 from waybook.engine.errors import RowFailed
 from waybook.engine.inputs import Output, Refused, World
 from waybook.engine.operations import leave_to_reconcile
@@ -139,8 +139,7 @@ def edge(table: Table, from_state: str, to_state: str) -> Row | Refused:
     if from_state in table.terminal:
         return Refused("terminal", f"{from_state} is final; nothing leads on from it")
     for row in table.rows:
-        is_loop = row.next == from_state and from_state != FAILED
-        if row.next == to_state and row.state in (from_state, "*") and row.direct and not is_loop:
+        if row.next == to_state and row.direct and row.leads_from(from_state):
             return row
     return Refused("illegal_edge", f"no row leads from {from_state} to {to_state}")
 

@@ -103,10 +103,10 @@ class Stage:
         self._walkers.append((walker, asyncio.create_task(walker.run())))
 
     async def close(self) -> None:
-        for task in (*(t for _, t in self._walkers), self._scheduling):
-            if task is not None:
-                task.cancel()
-        await asyncio.gather(*(t for _, t in self._walkers), return_exceptions=True)
+        tasks = [task for task in (*(t for _, t in self._walkers), self._scheduling) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     # --- what an author does
 

@@ -234,7 +234,7 @@ class RunActor:
         """After the commit: start what began, stop what is no longer open, answer, settle the deliveries."""
         if committed.decision.diagnostics or (self._run is not None and self._run.thread_changes):
             await self._insist(partial(self._aside.after, committed))
-        if len(batch) == 1 and self._goes_on(batch[0].input):
+        if len(batch) == 1 and self._goes_on(batch[0].input, committed.decision.outcomes[0]):
             return
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
             if item.delivery is not None and (isinstance(outcome, Accepted) or outcome == Nothing("held")):
@@ -253,13 +253,15 @@ class RunActor:
                 await self._office.correspondence.late(self.key, outcome, item.input, self._run)
         await self._settle_holds()
 
-    def _goes_on(self, one: Input) -> bool:
+    def _goes_on(self, one: Input, outcome: Outcome) -> bool:
         """The usual case, made short: the only body's result was stored, with the begin of one more under its command.
 
         Nothing is to be answered then, stopped or given up; the rest of `_afterwards` would do the same.
         """
         run = self._run
-        if not isinstance(one, Completed) or run is None or len(run.open) != 1 or len(self.holds) != 1:
+        if not isinstance(one, Completed) or not isinstance(outcome, Accepted) or run is None:
+            return False
+        if len(run.open) != 1 or len(self.holds) != 1:
             return False
         action = run.actions[next(iter(run.open))]
         delivery = self.holds.get(action.command)
