@@ -260,7 +260,9 @@ class PullReader:
         if not self._arrived.empty():
             return self._arrived.get_nowait()
         try:
-            return await asyncio.wait_for(self._arrived.get(), SILENCE_S)
+            # Not `wait_for`, which on Python 3.11 swallows a cancellation that comes with the message.
+            async with asyncio.timeout(SILENCE_S):
+                return await self._arrived.get()
         except TimeoutError as exc:
             raise Lost(f"nothing from the server for {SILENCE_S} s") from exc
 

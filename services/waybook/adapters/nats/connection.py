@@ -172,7 +172,8 @@ class Connection:
         if self._closing:
             raise PortUnavailable("the connection to NATS was closed")
         try:
-            await asyncio.wait_for(self._ready.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._ready.wait()
         except TimeoutError as exc:
             raise PortUnavailable(f"no nats-server at {self._addresses()}") from exc
 
@@ -274,7 +275,8 @@ class Connection:
             raise PortUnavailable(f"no nats-server at {self._addresses()}")
         wire.flush_frames()
         try:
-            await asyncio.wait_for(wire.flush(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await wire.flush()
         except (nats.errors.Error, TimeoutError) as exc:
             raise PortUnavailable(f"nats-server does not answer a ping: {exc}") from exc
 
@@ -312,7 +314,8 @@ class Connection:
             for subject, receive in attached:
                 wire.sink(subject, receive)
             wire.flush_frames()
-            await asyncio.wait_for(wire.flush(), s.connect_timeout_s)
+            async with asyncio.timeout(s.connect_timeout_s):
+                await wire.flush()
             if not wire.usable:
                 raise nats.errors.UnexpectedEOF
             if self.refused and self._inbox_is_in(self.refused):

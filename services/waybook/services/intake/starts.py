@@ -194,7 +194,8 @@ class Starts:
     async def _next_answer(self, timeout_s: float) -> None:
         self._answered.clear()
         try:
-            await asyncio.wait_for(self._answered.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._answered.wait()
         except TimeoutError:
             return
 
