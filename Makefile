@@ -25,9 +25,13 @@ up: $(STAMP)
 	$(BIN)/waybook up
 
 # Most of the tests wait for servers and processes, so four files at a time take a third of the time on two cores.
-# What failed in that company is run once more by itself: both runs are shown, and what fails alone is a failure.
+# What failed in that company (1) is run once more by itself: both runs are shown, and what fails alone is a failure.
+# Where a test process died (3) some tests were not run at all, so all are run once more.
+TOGETHER = $(BIN)/python -m pytest -n 4 --dist loadfile --max-worker-restart 0 $(PYTEST_ARGS)
+ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS)
+
 test: check
-	$(BIN)/python -m pytest -n 4 --dist loadfile $(PYTEST_ARGS) || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS)
+	$(TOGETHER) || case $$? in 1) $(ALONE);; 3) $(TOGETHER);; *) exit 1;; esac
 
 # The tests of NATS against a nats-server in a container; nothing is pulled. Skipped where no engine can be had.
 test-containers: $(STAMP)
@@ -43,7 +47,7 @@ bench: $(STAMP)
 	$(BIN)/python -m bench
 
 soak: $(STAMP)
-	$(BIN)/python -m pytest -m soak $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m soak --timeout 0 -o faulthandler_timeout=0 $(PYTEST_ARGS)
 
 # Pins every dependency with hashes for all platforms; run after a change of pyproject.toml.
 lock: $(STAMP)
