@@ -31,6 +31,7 @@ from waybook.engine.run import Run
 from waybook.engine.stall import OpenRequest, open_requests
 from waybook.events.codec import Codec
 from waybook.events.command import Answer, Command, SignalPayload, StartPayload
+from waybook.events.ending import end
 from waybook.events.headers import REPLY
 from waybook.events.subjects import Issuer, RunKey, command_subject, state_subject
 from waybook.services.scheduler.following import WANTED
@@ -104,9 +105,7 @@ class Stage:
 
     async def close(self) -> None:
         tasks = [task for task in (*(t for _, t in self._walkers), self._scheduling) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(tasks)
 
     # --- what an author does
 
@@ -167,9 +166,7 @@ class Stage:
 
     async def kill(self) -> None:
         """The process dies as by SIGKILL, in the middle of whatever it does; a new one with an empty memory takes over."""
-        for _, task in self._walkers:
-            task.cancel()
-        await asyncio.gather(*(t for _, t in self._walkers), return_exceptions=True)
+        await end([task for _, task in self._walkers])
         self._walkers.clear()
         self.clock.advance(round(self._commands.ack_wait_s * 1000) + 1)
         self._hire()

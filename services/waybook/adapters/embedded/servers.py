@@ -15,6 +15,7 @@ from waybook.adapters.embedded.given import check_database, check_nats
 from waybook.adapters.embedded.nats_server import NatsServer
 from waybook.adapters.embedded.postgres import Postgres
 from waybook.adapters.embedded.server import EmbeddedServer
+from waybook.events.ending import end
 from waybook.events.errors import WaybookError
 
 _log = logging.getLogger(__name__)
@@ -101,9 +102,7 @@ class Servers:
         await _all(checks)
 
     async def _stop(self) -> None:
-        for watcher in self._watchers:
-            watcher.cancel()
-        await asyncio.gather(*self._watchers, return_exceptions=True)
+        await end(self._watchers)
         self._watchers = []
         try:
             await _all([server.stop for server in self._embedded()])
@@ -162,9 +161,7 @@ async def _all(actions: Sequence[Callable[[], Coroutine[None, None, object]]]) -
     try:
         await asyncio.gather(*tasks)
     except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(tasks)
         raise
 
 

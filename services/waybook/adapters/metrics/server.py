@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from waybook.adapters.metrics.exposition import Exposition
+from waybook.events.ending import end
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +42,7 @@ class _Answers:
 
     async def end(self) -> None:
         """Hangs up on everybody."""
-        for task in self._open:
-            task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
+        await end(self._open)
 
     def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))

@@ -19,6 +19,7 @@ from waybook.adapters.nats.frames import publish_frame
 from waybook.adapters.nats.settings import NatsSettings
 from waybook.adapters.nats.wire import Sink, Wire
 from waybook.engine.ports import PortMisconfigured, PortUnavailable
+from waybook.events.ending import end
 from waybook.events.errors import InvalidInput
 
 log = logging.getLogger(__name__)
@@ -123,8 +124,7 @@ class Connection:
             with suppress(nats.errors.Error, OSError, asyncio.TimeoutError):
                 await asyncio.wait_for(wire.flush(), flush_s)
         if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.gather(self._keeper, return_exceptions=True)
+            await end([self._keeper])
         if self._sweeper is not None:
             self._sweeper.cancel()
         if wire is not None:

@@ -14,6 +14,8 @@ from typing import Any
 from nats.aio.client import Client
 from nats.protocol.parser import STALE_CONNECTION
 
+from waybook.events.ending import end
+
 log = logging.getLogger(__name__)
 
 # (subject, reply, headers with their first line or None, payload)
@@ -109,7 +111,7 @@ class Wire(Client):
         writer = getattr(self._transport, "_io_writer", None)
         if writer is not None:
             writer.transport.abort()
-        await asyncio.gather(*ended, return_exceptions=True)
+        await end(ended)
 
     def attend(self) -> None:
         """Tells the loss also when the reading task ends for a reason that nats-py only logs."""

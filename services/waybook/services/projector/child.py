@@ -8,6 +8,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from waybook.events.ending import end
+
 log = logging.getLogger(__name__)
 
 STOP_S = 10.0
@@ -91,5 +93,4 @@ async def projector_child(
         yield child
     finally:
         await child.stop()
-        watcher.cancel()
-        await asyncio.gather(watcher, return_exceptions=True)
+        await end([watcher])

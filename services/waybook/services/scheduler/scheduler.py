@@ -9,6 +9,7 @@ import msgspec
 from waybook.engine.hooks import Hook, SchedulerState, ignore
 from waybook.engine.ports import Clock, CommandQueue, Notices, PortError, StateLog, Timers
 from waybook.events.codec import Codec
+from waybook.events.ending import end
 from waybook.events.engine import TimerClass
 from waybook.services.scheduler.allowance import TokenBucket
 from waybook.services.scheduler.doing import Doer
@@ -102,9 +103,7 @@ class Scheduler:
             if busy := [task for task, one in works.items() if one.busy]:
                 await asyncio.wait(busy, timeout=STOP_S)
         finally:
-            for task in (*works, rounds, stopped):
-                task.cancel()
-            await asyncio.gather(*works, rounds, stopped, return_exceptions=True)
+            await end((*works, rounds, stopped))
         for task in done:
             task.result()
 

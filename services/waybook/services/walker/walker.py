@@ -26,6 +26,7 @@ from waybook.engine.ports import (
     StateLog,
 )
 from waybook.events.codec import Codec
+from waybook.events.ending import end
 from waybook.events.subjects import RunKey
 from waybook.services.walker.actor import RunActor
 from waybook.services.walker.aggregates import Aggregates
@@ -171,9 +172,7 @@ class Walker:
             await self._wind_down(pulls)
         finally:
             self._stopping.set()
-            for task in (*pulls, stopped, *self._tasks):
-                task.cancel()
-            await asyncio.gather(*pulls, stopped, *self._tasks, return_exceptions=True)
+            await end((*pulls, stopped, *self._tasks))
         if self._crashed is not None:
             raise self._crashed
 

@@ -10,6 +10,7 @@ from waybook.agents.effects import EffectAdapter
 from waybook.engine.inputs import Completed, Failed
 from waybook.engine.ports import CTL_ANY, NEW_ANY, Clock, Objects
 from waybook.engine.run import Action, Run
+from waybook.events.ending import end
 from waybook.services.scheduler.scheduler import Scheduler, SchedulerOptions, SchedulerPorts
 from waybook.services.walker.effects import EffectsDesk
 from waybook.services.walker.execution import Executor
@@ -110,8 +111,7 @@ class Process:
         self._alive = False
         self.faults.dead = True
         self._heartbeat.lose()
-        self._running.cancel()
-        await asyncio.gather(self._running, return_exceptions=True)
+        await end([self._running])
 
     def _lost(self) -> None:
         if self._alive:
