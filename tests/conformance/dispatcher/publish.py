@@ -122,13 +122,17 @@ async def restart(world: World, item: Item) -> None:
     await world.replace_workers()
 
 
+def point_of(armed: Item) -> CrashPoint:
+    """Where a crash is armed."""
+    point = armed["point"]
+    return CrashPoint(point, armed.get("step"), int(armed.get("execution", 1)), point != "between_outputs")
+
+
 @verb("crash")
 async def crash(world: World, item: Item) -> None:
-    armed = item["crash"]
-    point = CrashPoint(armed["point"], armed.get("step"), int(armed.get("execution", 1)))
+    point = point_of(item["crash"])
     if point.point != "during_step":
         world.traffic.point = point
-        point.stored = point.point != "between_outputs"
         return
 
     def at(run: Any, step: str) -> bool:

@@ -63,8 +63,11 @@ def workflows(case: Case) -> dict[str, Workflow]:
 class World:
     """Everything of one pass."""
 
-    def __init__(self, case: Case, backend: Backend, *, workers: int = 1, chance: Random | None = None) -> None:
+    def __init__(
+        self, case: Case, backend: Backend, *, workers: int = 1, chance: Random | None = None, tenant: str = TENANT
+    ) -> None:
         self.case = case
+        self.tenant = tenant
         self.backend = backend
         self.clock = backend.clock
         self.codec = Codec()
@@ -105,7 +108,7 @@ class World:
         return self.key_of(self.run)
 
     def key_of(self, run: str) -> RunKey:
-        return RunKey(TENANT, self.definitions[MAIN].engine.agent, run)
+        return RunKey(self.tenant, self.definitions[MAIN].engine.agent, run)
 
     def config_of(self, agent: str) -> dict[str, Any]:
         """The configuration that is stored for another agent of the case."""
@@ -128,7 +131,7 @@ class World:
         options = WalkerOptions(name=name, pull_s=0.5, strict=True)
         if self.chance is not None:  # few slots, so that the commands are spread over the workers
             few = self.chance.randint(1, 3)
-            options = msgspec.structs.replace(options, slots=few, ctl_slots=self.chance.randint(1, 3))
+            options = msgspec.structs.replace(options, slots=few, ctl_slots=self.chance.randint(1, 3), pull_s=0.01)
         if self.slots is not None:
             options = msgspec.structs.replace(options, executions=self.slots)
         walker = Walker(agents, behind, options=options)
@@ -230,7 +233,7 @@ class World:
         event: str = "",
     ) -> Given:
         """Stores a command."""
-        name = command or f"{verb}-{next(self._numbers)}"
+        name = command or f"{self.tenant}-{verb}-{next(self._numbers)}"
         body = Command(
             id=name,
             verb=verb,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
+from random import Random
 from typing import Protocol
 
 from waybook.adapters.memory.clock import ManualClock
@@ -52,9 +53,9 @@ class MemoryBackend:
 
     poll_s = 0.0
 
-    def __init__(self) -> None:
+    def __init__(self, chance: Random | None = None) -> None:
         self.clock = ManualClock(START_MS)
-        commands = MemoryCommandQueue(self.clock, ack_wait_s=LEASE_MS / 1000)
+        commands = MemoryCommandQueue(self.clock, ack_wait_s=LEASE_MS / 1000, chance=chance)
         self.ports = WalkerPorts(
             state=MemoryStateLog(self.clock),
             commands=commands,
@@ -83,9 +84,9 @@ class NatsBackend:
 
 
 @asynccontextmanager
-async def in_memory() -> AsyncIterator[Backend]:
-    """A backend without any server."""
-    backend = MemoryBackend()
+async def in_memory(chance: Random | None = None) -> AsyncIterator[Backend]:
+    """A backend without any server. `chance` shuffles deliveries."""
+    backend = MemoryBackend(chance)
     await backend.ports.commands.ensure_consumers((CTL_ANY, NEW_ANY))
     yield backend
 

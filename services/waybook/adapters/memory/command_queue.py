@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from random import Random
 
 from waybook.adapters.memory.clock import ManualClock
 from waybook.adapters.memory.faults import Faults
@@ -74,13 +75,17 @@ class MemoryDelivery:
 
 
 class MemoryCommandQueue:
-    """The port CommandQueue. `most` is how many commands wait at most, None: no limit."""
+    """The port CommandQueue. `most` is how many commands wait at most, None: no limit.
+
+    `chance` shuffles what is delivered, as redeliveries and several servers do; None: in the order of storing.
+    """
 
     def __init__(
         self, clock: Clock | None = None, *, ack_wait_s: float = 60.0, most: int | None = None,
-        faults: Faults | None = None,
+        faults: Faults | None = None, chance: Random | None = None,
     ) -> None:  # fmt: skip
         self.faults = faults or Faults()
+        self._chance = chance
         self.ack_wait_s = ack_wait_s
         self.terminated: dict[int, str] = {}
         self._clock = clock or ManualClock()
@@ -178,7 +183,10 @@ class MemoryCommandQueue:
     def _take(self, consumer: _Consumer, batch: int) -> list[MemoryDelivery]:
         now = self._clock.now()
         taken: list[MemoryDelivery] = []
-        for sequence, stored in self._stored.items():
+        waiting = list(self._stored.items())
+        if self._chance is not None:
+            self._chance.shuffle(waiting)
+        for sequence, stored in waiting:
             if len(taken) >= batch:
                 break
             if not matches(consumer.spec.filter, stored.subject) or consumer.lease_ends.get(sequence, 0) > now:
