@@ -51,6 +51,7 @@ from waybook.engine.lifecycle import (
     open_window,
     take_row,
 )
+from waybook.engine.onward import onward
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.retry import fail, retry
 from waybook.engine.run import NO_PERSON, Action, Run, execution_key
@@ -72,6 +73,18 @@ def decide(
     that is refused or finds nothing to do leaves no event. A lifecycle row that raises fails the step whose result
     it was asked about, or refuses the command. A run that this definition does not carry is left as it is.
     """
+    if len(inputs) == 1 and run is not None:
+        one = inputs[0]
+        short = onward(definition, key, run, one, now, world) if type(one) is Completed else None
+        if short is not None:
+            return short
+    return decide_at_length(definition, key, run, inputs, now, world)
+
+
+def decide_at_length(
+    definition: Definition, key: RunKey, run: Run | None, inputs: Sequence[Input], now: int, world: World = NOBODY
+) -> Decision:
+    """`decide` without the short way for plain results (`waybook.engine.onward`), which comes to the same."""
     if run is not None and not definition.carries(run.definition):
         return Decision((), tuple(decide_foreign(run, one, now) for one in inputs), (), run)
     spoiled: dict[int, tuple[RowFailed, ...]] = {}

@@ -174,7 +174,18 @@ class Table(msgspec.Struct, frozen=True, dict=True):
         return {}
 
 
-class Definition(msgspec.Struct, frozen=True):
+class Way(msgspec.Struct, frozen=True):
+    """What an event of one type does in one state: the rows that may take it, and the steps that may begin with it.
+
+    `asks`: a row leads to a state in which people are asked.
+    """
+
+    rows: tuple[Row, ...]
+    steps: tuple[Step, ...]
+    asks: bool
+
+
+class Definition(msgspec.Struct, frozen=True, dict=True):
     """An agent as the engine sees it. `hash` covers steps, event schemas and table (DESIGN 4, "Retry").
 
     It has 16 hexadecimal digits; two definitions that share the first eight differ in nothing but code.
@@ -245,6 +256,11 @@ class Definition(msgspec.Struct, frozen=True):
             asks="delegation" in kinds.values() or bool(answer_within_ms),
             answer_within_ms=answer_within_ms or {},
         )
+
+    @cached_property
+    def ways(self) -> dict[tuple[str, str], Way | None]:
+        """By state and event type, as far as it was asked for (`waybook.engine.onward`): few, and every commit asks."""
+        return {}
 
     def carries(self, definition: str) -> bool:
         """Whether it can continue runs that another definition decided last, named by its hash.

@@ -113,7 +113,7 @@ def _system_aggregate(at: int, key: RunKey) -> Run:
     return Run(key=key, agent=key.agent, definition="", state="open", started_at=at)
 
 
-def _published(run: Run, event: e.EventPublished, name: str, at: int) -> None:
+def published(run: Run, event: e.EventPublished, name: str, at: int) -> None:
     published = Published(
         name=name,
         ordinal=len(run.log),
@@ -133,7 +133,7 @@ def _published(run: Run, event: e.EventPublished, name: str, at: int) -> None:
         run.answered.setdefault(event.request, name)
 
 
-def _transitioned(run: Run, event: e.Transitioned, name: str, at: int) -> None:
+def transitioned(run: Run, event: e.Transitioned, name: str, at: int) -> None:
     run.state = event.to_state
     run.fields.update(event.fields)
     if event.to_state == FAILED:
@@ -157,11 +157,11 @@ def _extend_path(run: Run, step: PathStep) -> None:
         run.path = [step]
 
 
-def _fields_set(run: Run, event: e.FieldsSet, name: str, at: int) -> None:
+def fields_set(run: Run, event: e.FieldsSet, name: str, at: int) -> None:
     run.fields.update(event.fields)
 
 
-def _began(run: Run, event: e.StepBegan, name: str, at: int) -> None:
+def began(run: Run, event: e.StepBegan, name: str, at: int) -> None:
     action = Action(
         id=event.action,
         step=event.step,
@@ -188,7 +188,7 @@ def _began(run: Run, event: e.StepBegan, name: str, at: int) -> None:
     run.retries.pop(key, None)
 
 
-def _completed(run: Run, event: e.StepCompleted, name: str, at: int) -> None:
+def completed(run: Run, event: e.StepCompleted, name: str, at: int) -> None:
     version = name.partition(".")[0]
     run.actions[event.action] = replace(
         run.actions[event.action],
@@ -387,15 +387,15 @@ def _step_reused(run: Run, event: e.StepReused, name: str, at: int) -> None:
 
 
 _HANDLERS: dict[type, Callable[[Run, Any, str, int], None]] = {
-    e.EventPublished: _published,
+    e.EventPublished: published,
     e.ContextChanged: _context_changed,
     e.ChildRequested: _child_requested,
     e.PreconditionFailed: _precondition_failed,
     e.ThreadContextChanged: thread.fold_context,
-    e.Transitioned: _transitioned,
-    e.FieldsSet: _fields_set,
-    e.StepBegan: _began,
-    e.StepCompleted: _completed,
+    e.Transitioned: transitioned,
+    e.FieldsSet: fields_set,
+    e.StepBegan: began,
+    e.StepCompleted: completed,
     e.StepFailed: _failed,
     e.ActionAbandoned: _abandoned,
     e.ActionReleased: _released,

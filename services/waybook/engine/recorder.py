@@ -1,5 +1,7 @@
 """Records the events of one commit while it is being decided, applying each to a working copy at once."""
 
+from typing import Self
+
 from waybook.engine.definition import Definition
 from waybook.engine.fold import apply
 from waybook.engine.inputs import Diagnostic, DiagnosticCode, World
@@ -42,6 +44,23 @@ class Recorder:
         self.window_due = False
         self.started = run is not None
         self.run: Run = run  # type: ignore[assignment]  # only to be asked for once the run has started
+
+    @classmethod
+    def going_on(
+        cls,
+        definition: Definition,
+        key: RunKey,
+        run: Run,
+        now: int,
+        world: World,
+        after: Run,
+        events: list[e.EngineEvent],
+    ) -> Self:
+        """One that takes over a commit in the making: the working copy `after` of `run`, and at least one event."""
+        self = cls(definition, key, run, now, world)
+        self.run = after
+        self.events = events
+        return self
 
     def record(self, event: e.EngineEvent) -> str:
         """Adds an event to the commit, applies it, and returns its name."""

@@ -226,6 +226,18 @@ class Run(msgspec.Struct, kw_only=True):
         new.convicted = self.convicted.copy()
         return new
 
+    def copy_for_step(self) -> "Run":
+        """A copy for the end of a step and the begin of others: it shares with this one what these never change."""
+        new: Run = self.__copy__()  # type: ignore[attr-defined]
+        new.log = self.log.copy()
+        new.visible = self.visible.copy()
+        new.actions = self.actions.copy()
+        new.executions = self.executions.copy()
+        new.open = self.open.copy()
+        new.fields = self.fields.copy()
+        new.path = self.path.copy()
+        return new
+
     def open_actions(self) -> list[Action]:
         """Actions begun and not ended, released ones included, in the order they began."""
         return [self.actions[a] for a in self.open]

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from waybook.engine.decide import NOBODY, commit_of, decide
+from waybook.engine.decide import NOBODY, commit_of, decide, decide_at_length
 from waybook.engine.definition import Definition
 from waybook.engine.fold import Stored, fold, fold_all
 from waybook.engine.inputs import (
@@ -86,10 +86,13 @@ class History:
         return self.stored[-1][0].events
 
     def decide(self, *inputs: Input, world: World = NOBODY) -> Decision:
-        """Decides without storing anything; the run given must stay as it is."""
+        """Decides without storing anything; the run given must stay as it is. Both ways to decide come to the same."""
         before = canonical(self.run)
         decision = decide(self.definition, self.key, self.run, inputs, self.now, world)
         assert canonical(self.run) == before, "decide changed its argument"
+        at_length = decide_at_length(self.definition, self.key, self.run, inputs, self.now, world)
+        assert msgspec.json.encode(decision) == msgspec.json.encode(at_length), "the short way is another way"
+        assert decision.outcomes == at_length.outcomes
         return decision
 
     def apply(self, *inputs: Input, world: World = NOBODY) -> tuple[Outcome, ...]:
