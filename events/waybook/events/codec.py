@@ -113,6 +113,11 @@ class Codec:
         self._members = msgspec.json.Decoder(dict[str, msgspec.Raw])
         self._raised = {ENGINE_EVENTS[n]: v for n, v in self.registry.engine_schemas.items() if v > 1}
 
+    @property
+    def seals(self) -> bool:
+        """Whether personal fields are encrypted, so that what it decoded must not be stored as it is."""
+        return self._cipher is not None
+
     def encode(self, commit: Commit, subject: str | None = None) -> bytes:
         """The bytes to store. `subject`, the run's, is for the cipher and errors. Raises UnstorableCommit."""
         if self._raised:

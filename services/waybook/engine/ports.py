@@ -250,6 +250,18 @@ class Objects(Protocol):
         ...
 
 
+class Snapshots(Protocol):
+    """The bucket `snapshots`: folded runs, which may be lost at any time. Never raises for a server that is away."""
+
+    async def put(self, key: RunKey, data: bytes) -> None:
+        """Keeps bytes for a run in place of those kept before; best effort."""
+        ...
+
+    async def get(self, key: RunKey) -> bytes | None:
+        """What was kept last, or None; what is torn or older is for the reader to see."""
+        ...
+
+
 class Clock(Protocol):
     """The time by which decisions are stamped."""
 

@@ -8,15 +8,17 @@ from waybook.adapters.memory.clock import ManualClock
 from waybook.adapters.memory.command_queue import MemoryCommandQueue
 from waybook.adapters.memory.notes import MemoryNotes, MemoryReplies
 from waybook.adapters.memory.objects import MemoryObjects
+from waybook.adapters.memory.snapshots import MemorySnapshots
 from waybook.adapters.memory.state_log import MemoryStateLog
 from waybook.adapters.nats.command_queue import NatsCommandQueue
 from waybook.adapters.nats.connection import Connection
 from waybook.adapters.nats.notes import NatsNotes, NatsReplies
 from waybook.adapters.nats.objects import NatsObjects
 from waybook.adapters.nats.settings import NatsSettings
+from waybook.adapters.nats.snapshots import NatsSnapshots
 from waybook.adapters.nats.state_log import NatsStateLog
 from waybook.adapters.nats.topology import apply, load_topology
-from waybook.engine.ports import CommandQueue, Draft, Notes, Objects, Replies, StateLog
+from waybook.engine.ports import CommandQueue, Draft, Notes, Objects, Replies, Snapshots, StateLog
 from waybook.events.headers import COMMIT
 from waybook.events.subjects import digest_token
 
@@ -29,13 +31,14 @@ class Ports:
 
     def __init__(
         self, log: StateLog, queue: CommandQueue, notes: Notes, objects: Objects, replies: Replies,
-        lapse: Callable[[], Awaitable[None]],
+        snapshots: Snapshots, lapse: Callable[[], Awaitable[None]],
     ) -> None:  # fmt: skip
         self.log = log
         self.queue = queue
         self.notes = notes
         self.objects = objects
         self.replies = replies
+        self.snapshots = snapshots
         self.lapse = lapse
 
 
@@ -56,7 +59,7 @@ def memory_ports() -> Ports:
 
     return Ports(
         MemoryStateLog(clock), MemoryCommandQueue(clock, ack_wait_s=ACK_WAIT_S), MemoryNotes(), MemoryObjects(),
-        MemoryReplies(), lapse,
+        MemoryReplies(), MemorySnapshots(), lapse,
     )  # fmt: skip
 
 
@@ -68,7 +71,7 @@ def nats_ports(connection: Connection) -> Ports:
 
     return Ports(
         NatsStateLog(connection, STREAM), NatsCommandQueue(connection, ack_wait_s=ACK_WAIT_S), NatsNotes(connection),
-        NatsObjects(connection), NatsReplies(connection), lapse,
+        NatsObjects(connection), NatsReplies(connection), NatsSnapshots(connection), lapse,
     )  # fmt: skip
 
 

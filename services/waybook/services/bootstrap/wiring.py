@@ -13,6 +13,7 @@ from waybook.adapters.nats.heartbeat import NatsHeartbeat
 from waybook.adapters.nats.notes import NatsNotes, NatsReplies
 from waybook.adapters.nats.objects import NatsObjects
 from waybook.adapters.nats.settings import NatsSettings
+from waybook.adapters.nats.snapshots import NatsSnapshots
 from waybook.adapters.nats.state_log import NatsStateLog
 from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import CTL_ANY, NEW_ANY, ConsumerSpec
@@ -30,6 +31,7 @@ class Wiring(msgspec.Struct, frozen=True):
     notes: NatsNotes
     replies: NatsReplies
     objects: NatsObjects
+    snapshots: NatsSnapshots
     clock: SystemClock
     hook: Hook = ignore
 
@@ -59,6 +61,7 @@ async def wired(
             notes=NatsNotes(connection),
             replies=NatsReplies(connection),
             objects=NatsObjects(connection),
+            snapshots=NatsSnapshots(connection),
             clock=SystemClock(),
             hook=hook,
         )
@@ -101,6 +104,7 @@ async def walker_ports(
             objects=wiring.objects,
             heartbeat=heartbeat,
             clock=wiring.clock,
+            snapshots=wiring.snapshots,
         )
     finally:
         await asyncio.to_thread(heartbeat.stop)

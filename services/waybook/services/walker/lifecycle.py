@@ -17,11 +17,13 @@ from waybook.engine.hooks import ConflictMet, Hook, ignore
 from waybook.engine.inputs import Decision, Input, World
 from waybook.engine.ports import AppendConflict, Clock, Draft, Record, StateLog
 from waybook.engine.run import Run
+from waybook.engine.snapshot import EVERY
 from waybook.events.codec import Codec, commit_headers, commit_id
 from waybook.events.commit import Commit
 from waybook.events.engine import ThreadContextChanged, ThreadJoined
 from waybook.events.headers import CAUSATION, COMMIT, DEFINITION, PREVIOUS
 from waybook.events.subjects import RunKey, state_subject
+from waybook.services.walker.snapshots import LongRuns
 from waybook.services.walker.telling import tell_stored
 
 
@@ -34,9 +36,21 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Lifecycle:
-    """Loads runs, decides on them, and appends what was decided; `hook` is told of every append."""
+    """Loads runs, decides on them, and appends what was decided; `hook` is told of every append.
 
-    def __init__(self, log: StateLog, codec: Codec, clock: Clock, actor: str, hook: Hook = ignore) -> None:
+    `long_runs` keeps snapshots; not where personal fields are sealed, which a snapshot would hold in the clear.
+    """
+
+    def __init__(
+        self,
+        log: StateLog,
+        codec: Codec,
+        clock: Clock,
+        actor: str,
+        hook: Hook = ignore,
+        long_runs: LongRuns | None = None,
+    ) -> None:
+        self._long_runs = long_runs if not codec.seals else None
         self._log = log
         self._codec = codec
         self._clock = clock
@@ -50,7 +64,24 @@ class Lifecycle:
         async for record in self._log.history(state_subject(key), run.sequence if run is not None else 0):
             history.append(self._stored(key, record, previous))
             previous = history[-1][2]
+            if len(history) == EVERY and run is None and self._long_runs is not None:
+                kept = await self._long_runs.find(key)
+                going_on = await self._rest(key, kept) if kept is not None else None
+                if going_on is not None:
+                    return going_on
         return fold_all(run, history, key=key)
+
+    async def _rest(self, key: RunKey, kept: Run) -> Run | None:
+        """A kept run with what came after it; None when the log does not have its last commit where it says."""
+        history: list[Stored] = []
+        previous = ""
+        async for record in self._log.history(state_subject(key), kept.sequence - 1):
+            if previous:
+                history.append(self._stored(key, record, previous))
+            elif record.sequence != kept.sequence or record.headers.get(COMMIT) != kept.commit:
+                return None
+            previous = record.headers.get(COMMIT, "")
+        return fold_all(kept, history, key=key) if previous else None
 
     def _stored(self, key: RunKey, record: Record, previous: str) -> Stored:
         named = record.headers.get(PREVIOUS, "")
@@ -101,6 +132,8 @@ class Lifecycle:
             return Committed(decision, run, False)
         commit = commit_of(decision, definition, self._actor)
         await self._append(key, run, commit, decision.run, tries=tries, causation=causation)
+        if self._long_runs is not None:
+            self._long_runs.after(decision.run)
         return Committed(decision, decision.run, True)
 
     async def commit(
@@ -163,4 +196,6 @@ class Lifecycle:
         )
         causation = decision.commands[0] if decision.commands else None
         await self._append(key, run, commit, decision.run, tries=None, causation=causation)
+        if self._long_runs is not None:
+            self._long_runs.after(decision.run)
         return Committed(decision, decision.run, True)

@@ -23,6 +23,7 @@ from waybook.engine.ports import (
     Objects,
     PortError,
     Replies,
+    Snapshots,
     StateLog,
 )
 from waybook.events.codec import Codec
@@ -38,6 +39,7 @@ from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Lifecycle
 from waybook.services.walker.people import PeopleDesk
 from waybook.services.walker.reception import Reception
+from waybook.services.walker.snapshots import LongRuns
 from waybook.services.walker.solitude import Solitude
 from waybook.services.walker.threads import Threads
 
@@ -72,6 +74,7 @@ class WalkerPorts(msgspec.Struct, frozen=True):
     objects: Objects
     heartbeat: Heartbeat
     clock: Clock
+    snapshots: Snapshots | None = None
 
 
 class WalkerOptions(msgspec.Struct, frozen=True):
@@ -130,7 +133,8 @@ class Walker:
         self._options = options or WalkerOptions()
         _check_provided(self.definitions, provides or {})
         self._hook = hook
-        self.lifecycle = Lifecycle(ports.state, codec or Codec(), ports.clock, self._options.name, hook)
+        long_runs = LongRuns(ports.snapshots, self.spawn) if ports.snapshots is not None else None
+        self.lifecycle = Lifecycle(ports.state, codec or Codec(), ports.clock, self._options.name, hook, long_runs)
         self.effects = EffectsDesk(
             effects or {},
             Put(self.submit, self.spawn),
