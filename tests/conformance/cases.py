@@ -24,6 +24,7 @@ PROVIDES = frozenset(
         "gates",
         "rules",
         "autonomy",
+        "intents",
     }
 )
 """Capabilities of this build (`conventions.needs` of a case file); cases that need others are skipped."""

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from waybook.inbox.agent import Inbox
-from waybook.inbox.events import MailReceived
+from waybook.inbox.events import MailReceived, RedraftAsked
 from waybook.inbox.starting import mail_start
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
-from waybook.testing.kit import CrashKit, OtherSide, approve
+from waybook.testing.kit import CrashKit, Disturbance, OtherSide, Say, approve, signal
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "mail"
 ENDS = {
@@ -46,3 +46,51 @@ def test_an_approved_reply_leaves_once_whatever_dies() -> None:
     report = kit.check()
     report.expect_none()
     assert report.state == "sent"
+
+
+TWO = """From: Livia <livia@cestari.example>
+To: help@ours.example
+Subject: Two things
+Message-ID: <two@cestari.example>
+
+When does my order 30418 arrive? The courier cannot find it.
+
+Also, I would like an invoice for February in the name of my company.
+"""
+
+
+def two_intents(*then: Say) -> CrashKit:
+    """A mail that asks for two things, of which each is drafted for in a branch of its own."""
+    given = mail_start(TWO.encode(), tenant="test", mailbox="inbox", received_at=1_800_000_000_000)
+    start = msgspec.json.decode(given.payload.body, type=MailReceived)
+    provides = lambda: mail_agent(Settings())[1]
+    return CrashKit([Inbox], start=start, then=then, provides=provides, effects=lambda: {"mail": OtherSide()})
+
+
+def test_branches_survive_a_death_between_them() -> None:
+    """Killed at any boundary, each branch is drafted once, and the join runs once."""
+    report = two_intents().check()
+    report.expect_none()
+    assert report.state == "draft_ready"
+    assert any("compose" in place for place in report.boundaries)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "disturbance",
+    [Disturbance(), Disturbance(seed=3, twice=0.5), Disturbance(seed=5, late=0.4, shuffled=True)],
+    ids=["calm", "twice", "late"],
+)
+def test_one_composed_reply_leaves_whatever_dies(disturbance: Disturbance) -> None:
+    """Also where commands come twice, late and out of order."""
+    report = two_intents(approve()).check(disturbance)
+    report.expect_none()
+    assert report.state == "sent"
+
+
+@pytest.mark.soak
+def test_a_part_that_is_drafted_anew_survives_a_death() -> None:
+    """The new walk keeps what it kept, whatever dies between a person's word and the new draft."""
+    report = two_intents(signal(RedraftAsked(by="ann", intent=2))).check()
+    report.expect_none()
+    assert report.state == "draft_ready"

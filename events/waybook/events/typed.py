@@ -13,10 +13,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """A fact that a step takes or returns. Subclass it with typed fields; the class name is the type's name.
 
     `SCHEMA` is the version of the fields' shape; raise it with an upcaster when the shape changes
-    (`waybook.events.registry`).
+    (`waybook.events.registry`). `BRANCH` names the field whose value labels the branch that begins with this event: what
+    it triggers, and what comes of that, carries the label until branches are joined. None: it begins no branch.
     """
 
     SCHEMA: ClassVar[int] = 1
+    BRANCH: ClassVar[str | None] = None
 
 
 class StartEvent(Event, frozen=True, kw_only=True):

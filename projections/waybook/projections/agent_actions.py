@@ -64,7 +64,7 @@ def _began(change: RunChange, event: e.StepBegan) -> None:
             status="running",
             retry_count=progress.failures.get(event.step, 0),
             sequence=change.sequence,
-            branch=event.branch,
+            branch=_text(event.branch),
             deadline=event.deadline,
             started_at=change.commit.at,
         ),
@@ -160,7 +160,7 @@ def _released(change: RunChange, event: e.ActionReleased) -> None:
 
 
 def _offered(change: RunChange, event: e.StepOffered) -> None:
-    _stands_pending(change, event.step, event.trigger, event.walk, attempt=1, branch=event.branch)
+    _stands_pending(change, event.step, event.trigger, event.walk, attempt=1, branch=_text(event.branch))
 
 
 def _timer_fired(change: RunChange, event: e.TimerFired) -> None:

@@ -12,7 +12,8 @@ class StepContext:
 
     `execution` is stable over attempts: give it to outside systems as an idempotency key. `attempt` counts
     from 1. `flags` are intake's remarks on the run and what the lifecycle table put into the
-    companion field `step_flags`, `thread` is the token of the thread that it belongs to.
+    companion field `step_flags`, `thread` is the token of the thread that it belongs to, `branch` the label
+    of the branch that the execution works on (`Event.BRANCH`), None outside of branches.
     """
 
     def __init__(
@@ -25,6 +26,7 @@ class StepContext:
         attempt: int,
         flags: tuple[str, ...] = (),
         thread: str | None = None,
+        branch: str | None = None,
     ) -> None:
         self.key = key
         self.step = step
@@ -33,6 +35,7 @@ class StepContext:
         self.attempt = attempt
         self.flags = flags
         self.thread = thread
+        self.branch = branch
         self.model: str | None = None
         self.usage: TokenUsage | None = None
         self.contracts: tuple[Contract, ...] = ()

@@ -21,6 +21,9 @@ from waybook.events.registry import Registry
 from waybook.events.subjects import check_token
 from waybook.events.typed import DecisionEvent, Event, ExternalEvent, RequestEvent, StartEvent, StopEvent
 
+MOST_LABEL = 100
+"""Characters of a branch's label that are kept."""
+
 
 class AgentDefinition(msgspec.Struct, frozen=True):
     """A definition ready to run: the engine's view, the bodies, and the event classes by name."""
@@ -41,8 +44,10 @@ class AgentDefinition(msgspec.Struct, frozen=True):
         return self.registry.read_payload(event, schema, payload)
 
     def output(self, event: Event, branch: str | None = None) -> Output:
-        """An event as the engine stores it. Raises UnstorableEvent."""
+        """An event as the engine stores it; its own label counts before `branch`. Raises UnstorableEvent."""
         stored = self.registry.encode(event)
+        if event.BRANCH is not None:
+            branch = str(getattr(event, event.BRANCH))[:MOST_LABEL]
         return Output(stored.event, stored.schema, stored.payload, event, branch, stored.ancestors)
 
     def outputs(self, step: str, returned: Any) -> tuple[Output, ...]:
@@ -188,7 +193,9 @@ def _definition_hash(agent: type[Agent], steps: tuple[Step, ...], events: Mappin
     states = (table.initial, sorted(table.states), sorted(table.terminal))
     kinds = [(n, _kind(cls), cls.SCHEMA) for n, cls in sorted(events.items())]
     shape = _digest(takes, _undescribed(schemas), kinds, states, rows)
-    functions = [[_source(f) if f is not None else "" for f in (r.guard, r.fields, r.reason)] for r in table.rows]
+    functions = [
+        [_source(f) if f is not None else "" for f in (r.guard, r.fields, r.reason, r.keeps)] for r in table.rows
+    ]
     limits: list[Any] = [_answer_within_ms(events), agent.run_deadline_s]
     if agent.config is not AgentConfig:
         limits.append(msgspec.json.schema(agent.config))

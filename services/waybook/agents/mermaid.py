@@ -23,10 +23,13 @@ _ARROWS = {"required": "-->", "optional": "-.->", "many": "==>"}
 
 
 def mermaid(drawn: Picture) -> str:
-    """Mermaid's flowchart: dotted arrows are optional inputs, thick ones lists."""
+    """Mermaid's flowchart: dotted arrows are optional inputs, thick ones lists, pale ones what a run did not take."""
     lines = ["flowchart TD"]
     lines += [f"    {_node(node)}" for node in drawn.nodes]
     lines += [f"    {_edge(edge)}" for edge in drawn.edges]
+    unused = [str(number) for number, edge in enumerate(drawn.edges) if edge.count == 0]
+    if unused:
+        lines.append(f"    linkStyle {','.join(unused)} stroke:#cccccc,color:#999999")
     painted: dict[NodeState, list[str]] = {}
     for node in drawn.nodes:
         if node.state != "none":

@@ -1,5 +1,6 @@
 """An agent as a picture: its steps, the events between them, and what a run made of it."""
 
+import re
 from collections import Counter
 from typing import Literal
 
@@ -8,8 +9,13 @@ import msgspec
 from waybook.agents.agent import Agent
 from waybook.agents.delegation import AgentRequest
 from waybook.agents.reading import Sheet, StepBody, read
-from waybook.engine.run import Run
+from waybook.engine.run import Action, Published, Run
 from waybook.events.typed import ExternalEvent, RequestEvent, StartEvent, StopEvent
+
+MOST_BRANCHES = 12
+MOST_LABEL = 40
+_NO_LABEL = re.compile(r"[^\w .,:/@+-]")
+"""What a label of a branch is shown without: it may hold anything, and must not change the picture."""
 
 NodeKind = Literal["step", "start", "external", "stop", "agent", "request"]
 NodeState = Literal["none", "waiting", "offered", "running", "completed", "failed"]
@@ -28,7 +34,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Edge(msgspec.Struct, frozen=True):
-    """An event that one node gives to another. `count`: how many there are in the run."""
+    """An event that one node gives to another. `count`: how many there are in the run, 0: it did not go that way."""
 
     source: str
     target: str
@@ -57,6 +63,7 @@ class _Drawing:
         self._sheet = sheet
         self._run = run
         self._published = Counter(p.event for p in run.log) if run is not None else Counter[str]()
+        self._returned = Counter((_step_of(run, p), p.event) for p in run.log) if run is not None else Counter()
         self._producers: dict[str, list[str]] = {}
         for body in sheet.bodies:
             for event in sorted(body.signature.outputs):
@@ -94,6 +101,7 @@ class _Drawing:
         if not body.options.stop_on_error:
             notes.append("errors ignored")
         state, count = self._state(body.name)
+        notes += self._branches(body.name)
         return Node(f"step_{body.name}", "step", body.name, tuple(notes), state, count)
 
     def edges(self) -> tuple[Edge, ...]:
@@ -105,7 +113,8 @@ class _Drawing:
                 )
                 for event in parameter.types:
                     for source in self._sources(event):
-                        found.append(Edge(source, f"step_{body.name}", event, kind, self._count(event)))
+                        count = self._count(event, source)
+                        found.append(Edge(source, f"step_{body.name}", event, kind, count))
             found += [
                 Edge(f"step_{body.name}", f"event_{event}", event, "required", self._count(event))
                 for event in sorted(body.signature.outputs)
@@ -127,17 +136,36 @@ class _Drawing:
             sources.append("agents")
         return sources
 
-    def _count(self, event: str) -> int | None:
-        return self._published[event] if self._run is not None else None
+    def _count(self, event: str, source: str = "") -> int | None:
+        """How many of these events the run holds; with a step as `source`, how many of them it returned."""
+        if self._run is None:
+            return None
+        return self._returned[source, event] if source.startswith("step_") else self._published[event]
 
     def _reached(self, event: str) -> NodeState:
         return "completed" if self._published[event] else "none"
+
+    def _branches(self, step: str) -> list[str]:
+        """What became of the step in each branch that it works on."""
+        run = self._run
+        if run is None:
+            return []
+        states: dict[str, str] = {a.branch: a.status for a in self._newest(run, step) if a.branch is not None}
+        states |= {o.branch: "offered" for o in run.offers.values() if o.step == step and o.branch is not None}
+        notes = [f"{_NO_LABEL.sub(' ', label)[:MOST_LABEL]}: {state}" for label, state in states.items()]
+        left = len(notes) - MOST_BRANCHES
+        return notes if left <= 0 else [*notes[:MOST_BRANCHES], f"and {left} more"]
+
+    @staticmethod
+    def _newest(run: Run, step: str) -> list[Action]:
+        """The newest attempt at each of the step's executions in the current walk."""
+        return [run.actions[a] for k, a in run.executions.items() if k.startswith(f"{run.walk}:{step}:")]
 
     def _state(self, step: str) -> tuple[NodeState, int | None]:
         run = self._run
         if run is None:
             return "none", None
-        newest = [run.actions[a] for k, a in run.executions.items() if k.startswith(f"{run.walk}:{step}:")]
+        newest = self._newest(run, step)
         offered = any(o.step == step for o in run.offers.values())
         states = {a.status for a in newest}
         if "failed" in states:
@@ -149,3 +177,9 @@ class _Drawing:
         if newest:
             return "completed", len(newest)
         return "none" if run.ended else "waiting", 0
+
+
+def _step_of(run: Run, published: Published) -> str:
+    """The node of the step that returned an event; empty for one from outside."""
+    action = run.actions.get(published.action) if published.action is not None else None
+    return f"step_{action.step}" if action is not None else ""

@@ -132,8 +132,9 @@ def _arrow(edges: list[Edge], boxes: dict[str, _Box]) -> str:
         out = max(x1, x2) + GAP_X
         path = f"M{x1:.1f},{y1:.1f} C{out:.1f},{y1:.1f} {out:.1f},{y2:.1f} {x2:.1f},{y2:.1f}"
         at = (out - GAP_X / 4, (y1 + y2) / 2)
+    colour = "#cccccc" if all(e.count == 0 for e in edges) else "#444444"
     line = (
-        f'<path d="{path}" fill="none" stroke="#444444" stroke-width="{_WIDE[kind]}"{_DASH[kind]} '
+        f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{_WIDE[kind]}"{_DASH[kind]} '
         'marker-end="url(#arrow)"/>'
     )
     text = f'<text x="{at[0]:.1f}" y="{at[1]:.1f}" text-anchor="middle" fill="#333333" font-size="11">{escape(names)}</text>'

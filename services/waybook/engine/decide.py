@@ -56,7 +56,7 @@ from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.retry import fail, retry
 from waybook.engine.run import NO_PERSON, Action, Run, execution_key
 from waybook.engine.stall import knows_request
-from waybook.engine.walks import restart
+from waybook.engine.walks import kept, restart
 from waybook.events import engine as e
 from waybook.events.commit import Commit
 from waybook.events.subjects import RunKey
@@ -262,14 +262,16 @@ def _publish(
     *,
     action: str | None = None,
     request: str | None = None,
+    branch: str | None = None,
 ) -> None:
     """Stores events, then lets the table dispose of each, then begins what each makes due."""
     unhandled = tuple(recorder.run.unhandled) if recorder.run.unhandled else ()
-    names = _record(recorder, outputs, action=action, request=request)
+    names = _record(recorder, outputs, action=action, request=request, branch=branch)
     for output, name in zip(outputs, names, strict=True):
         row = take_row(recorder, names_of(recorder, output.event), output.value, name)
         if row is not None and row.restart:
-            restart(recorder, row.name, row.reason(recorder.run, output.value) if row.reason else None, holder)
+            reason = row.reason(recorder.run, output.value) if row.reason else None
+            restart(recorder, row.name, reason, holder, keep=kept(recorder, row, output.value))
             unhandled = ()
     if recorder.definition.asks and not recorder.run.ended:
         for output, name in zip(outputs, names, strict=True):
@@ -283,8 +285,14 @@ def _publish(
 
 
 def _record(
-    recorder: Recorder, outputs: Sequence[Output], *, action: str | None = None, request: str | None = None
+    recorder: Recorder,
+    outputs: Sequence[Output],
+    *,
+    action: str | None = None,
+    request: str | None = None,
+    branch: str | None = None,
 ) -> list[str]:
+    """`branch`: that of the action, which its outputs carry on where they begin none of their own."""
     return [
         recorder.record(
             e.EventPublished(
@@ -294,7 +302,7 @@ def _record(
                 ancestors=o.ancestors,
                 action=action,
                 request=request,
-                branch=o.branch,
+                branch=branch if o.branch is None else o.branch,
             )
         )
         for o in outputs
@@ -336,7 +344,7 @@ def _complete(recorder: Recorder, completed: Completed, action: Action) -> Outco
         recorder.record(e.ContextChanged(action=action.id, changes=completed.context))
     if completed.thread_context:
         recorder.record(e.ContextChanged(action=action.id, changes=completed.thread_context, scope="thread"))
-    _publish(recorder, outputs, Holder(action.command, action.claim), action=action.id)
+    _publish(recorder, outputs, Holder(action.command, action.claim), action=action.id, branch=action.branch)
     return Accepted()
 
 
@@ -399,7 +407,8 @@ def _move(recorder: Recorder, delivered: Delivered, body: Move) -> Outcome:
     if recorder.window_due:
         dispatch(recorder, open_window(recorder), Holder(delivered.command.id, delivered.claim))
     if row.restart:
-        restart(recorder, row.name, body.reason, Holder(delivered.command.id, delivered.claim))
+        holder = Holder(delivered.command.id, delivered.claim)
+        restart(recorder, row.name, body.reason, holder, keep=kept(recorder, row, body))
     return Accepted()
 
 

@@ -1,6 +1,6 @@
 """A definition: what the engine knows of an agent. Steps' bodies stay outside (`waybook.agents`)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +32,7 @@ TEN_MINUTES_MS = 600_000
 Guard = Callable[["Run", Any, "World"], bool]
 FieldsOf = Callable[["Run", Any], Mapping[str, Any]]
 ReasonOf = Callable[["Run", Any], str | None]
+KeepsOf = Callable[["Run", Any], Collection[str]]
 ContractOf = Callable[["Run"], Contract | NoContract]
 Objection = tuple[str, str]
 """Why something is refused: a stable word, and a text for people."""
@@ -93,7 +94,8 @@ class Row(msgspec.Struct, frozen=True):
     `on` is an event type's name, `StopEvent` for any stop event, or one of the engine's causes `StepFailed`,
     `RetryRequested`, `CancelRequested`, `KillSwitchOn`. Without `next` only fields change. A row nothing drives yet has `on`
     empty: it stands for a legal edge that a direct lifecycle call may take. `restart`: with the transition a new
-    walk begins, in which every step runs again. `reads`: the system aggregates that its guard looks at in the world
+    walk begins, in which every step runs again but the executions whose completed actions `keeps` names: their results
+    stand. `reads`: the system aggregates that its guard looks at in the world
     (`policy`, `grants`, `thread`); they are read from the leader before the decision, which costs a read each. Not `direct`: only its event takes it,
     no direct lifecycle call.
     """
@@ -108,6 +110,7 @@ class Row(msgspec.Struct, frozen=True):
     restart: bool = False
     reads: tuple[str, ...] = ()
     direct: bool = True
+    keeps: KeepsOf | None = None
 
     def leads_from(self, state: str) -> bool:
         """Whether it may be taken in `state`. No row leads from a state to itself, but from `failed`."""

@@ -24,6 +24,18 @@ def bind(step: Step, run: Run, trigger: Published) -> e.Bindings | None:
     return bindings
 
 
+def branch_of(run: Run, bindings: e.Bindings, label: str) -> str | None:
+    """The branch of an execution whose trigger carries `label`: None where it joins events of several branches.
+
+    Events without a label decide nothing.
+    """
+    for bound in bindings.values():
+        for name in (bound,) if isinstance(bound, str) else reversed(bound or ()):
+            if run.event(name).branch not in (label, None):
+                return None
+    return label
+
+
 def _fill(parameter: Parameter, run: Run, trigger: Published) -> tuple[bool, str | tuple[str, ...] | None]:
     if parameter.kind in ("required", "optional"):
         if trigger.event in parameter.types:
@@ -94,7 +106,8 @@ def _dispatch(recorder: Recorder, trigger: Published, holder: Holder, *, gated: 
             continue
         if definition.gates and step.name in definition.gates and not (gated and _may_pass(recorder, step, trigger)):
             continue
-        begin_or_offer(recorder, step, trigger.name, bindings, holder, branch=trigger.branch)
+        branch = branch_of(recorder.run, bindings, trigger.branch) if trigger.branch is not None else None
+        begin_or_offer(recorder, step, trigger.name, bindings, holder, branch=branch)
 
 
 def _may_pass(recorder: Recorder, step: Step, trigger: Published) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 from waybook.engine.approvals import open_approvals
 from waybook.engine.definition import FAILED, Definition
 from waybook.engine.dispatch import limit_reached, missing_inputs
-from waybook.engine.run import Action, Run
+from waybook.engine.run import Action, Run, titled
 from waybook.engine.stall import OpenRequest, false_preconditions, open_requests, waits_for
 from waybook.engine.times import iso
 from waybook.events.engine import ApprovalRequested
@@ -25,6 +25,9 @@ class Hold(msgspec.Struct, frozen=True):
 
 
 MOVING = Hold("none")
+
+MOST_ERRORS = 3
+"""Errors of branches side by side that an answer tells."""
 
 
 class DeadCommand(msgspec.Struct, frozen=True):
@@ -131,7 +134,7 @@ def _exhausted(run: Run, definition: Definition | None) -> Hold | None:
         if action.status == "abandoned" and action.command in run.convicted:
             return Hold("dead command", "convicted", text=run.convicted[action.command])
         if definition is None or definition.steps[action.step].stop_on_error:
-            return Hold("waiting", "exhausted", text=f"{action.step} is out of attempts; a person decides")
+            return Hold("waiting", "exhausted", text=f"{action.title} is out of attempts; a person decides")
     return None
 
 
@@ -194,7 +197,7 @@ def why(
         state=run.state,
         hold=held,
         next_move=_next_move(definition if known else None, run, held, running, scheduler),
-        running=tuple(a.step for a in running),
+        running=tuple(a.title for a in running),
         missing=missing_inputs(definition, run) if known else {},
         requests=open_requests(definition, run) if known else (),
         preconditions=false_preconditions(definition, run) if known and definition.gates else {},
@@ -233,11 +236,11 @@ def _next_move(definition: Definition | None, run: Run, held: Hold, running: lis
     if held.kind != "none":
         return held.text
     if running:
-        return "running " + ", ".join(f"{a.step} (attempt {a.attempt})" for a in running)
+        return "running " + ", ".join(f"{a.title} (attempt {a.attempt})" for a in running)
     if any(a.status == "released" for a in run.open_actions()):
         return "a redelivery of its command takes up the released steps"
     if run.offers:
-        return "offered to a worker: " + ", ".join(o.step for o in run.offers.values())
+        return "offered to a worker: " + ", ".join(titled(o.step, o.branch) for o in run.offers.values())
     if definition is not None:
         return waits_for(definition, run)[1]
     return "nothing is under way: `continue` looks for a lost next move"
@@ -248,7 +251,11 @@ def _last_error(run: Run) -> str | None:
         return None
     if run.gate_failure is not None and not run.open:
         return f"{run.gate_failure[0]}: {run.gate_failure[1].text}"
-    for action in reversed(run.actions.values()):
-        if action.error is not None:
-            return f"{action.step}: {action.error.text}"
-    return None
+    newest = (run.actions[a] for key, a in run.executions.items() if key.startswith(f"{run.walk}:"))
+    failed = [a for a in newest if a.status == "failed" and a.error is not None]
+    failed = [a for a in failed if a.exhausted] or failed
+    if len(failed) > 1:  # side by side
+        return "; ".join(f"{a.title}: {a.error.text}" for a in failed[:MOST_ERRORS] if a.error is not None)
+    last = next((a for a in reversed(run.actions.values()) if a.error is not None), None)
+    told = failed[0] if failed else last
+    return f"{told.title}: {told.error.text}" if told is not None and told.error is not None else None

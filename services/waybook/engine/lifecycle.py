@@ -20,12 +20,12 @@ def matching_row(table: Table, run: Run, on: tuple[str, ...], event: Any, world:
     if run.ended:
         return None
     for row in table.rows_of(run.state, on):
-        if row.guard is None or _asked(row, row.guard, run, event, world):
+        if row.guard is None or asked(row, row.guard, run, event, world):
             return row
     return None
 
 
-def _asked(row: Row, question: Callable[..., T], *given: Any) -> T:
+def asked(row: Row, question: Callable[..., T], *given: Any) -> T:
     """What the author's function of a row answers. Raises RowFailed for whatever it raises."""
     try:
         return question(*given)
@@ -42,13 +42,13 @@ def take_row(recorder: Recorder, on: tuple[str, ...], event: Any, name: str | No
     row = matching_row(recorder.definition.table, recorder.run, on, event, recorder.world)
     if row is None:
         return None
-    fields = dict(_asked(row, row.fields, recorder.run, event)) if row.fields is not None else {}
+    fields = dict(asked(row, row.fields, recorder.run, event)) if row.fields is not None else {}
     if row.next is None:
         recorder.record(e.FieldsSet(row=row.name, fields=fields))
         if recorder.definition.table.contracts:
             approvals.ask_for_state(recorder)
         return row
-    reason = _asked(row, row.reason, recorder.run, event) if row.reason is not None else None
+    reason = asked(row, row.reason, recorder.run, event) if row.reason is not None else None
     move(recorder, row.name, row.next, on[0], fields, reason, name)
     return row
 

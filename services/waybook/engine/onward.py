@@ -2,7 +2,7 @@
 
 It decides what `decide` decides the long way, on the same rules: the table's rows, the binding of steps, and the
 fold's own functions for every event. All that is not plain (several inputs or events, ends, failures, approvals that
-stand, windows, preconditions, limits, rows that raise) is left to the long way; the tests of the engine hold every
+stand, windows, preconditions, limits, branches, rows that raise) is left to the long way; the tests of the engine hold every
 decision against that.
 """
 
@@ -24,6 +24,8 @@ def onward(definition: Definition, key: RunKey, run: Run, result: Completed, now
     if action is None or action.status != "running" or len(result.outputs) != 1 or not _is_plain(run, result):
         return None
     output = result.outputs[0]
+    if action.branch is not None or output.branch is not None:
+        return None
     ways = definition.ways
     asked = (run.state, output.event)
     way = ways[asked] if asked in ways else ways.setdefault(asked, _way(definition, run.state, output.event))
@@ -105,7 +107,6 @@ def _end(
         payload=output.payload,
         ancestors=output.ancestors,
         action=action.id,
-        branch=output.branch,
     )
     fold.published(after, said, f"{version}.1", now)
     events.append(ended)
@@ -155,7 +156,6 @@ def _begin(
         command=action.command,
         claim=action.claim,
         deadline=now + step.deadline_ms,
-        branch=trigger.branch,
     )
     fold.began(after, begun, name, now)
     events.append(begun)

@@ -15,7 +15,7 @@ from waybook.engine.lifecycle import matching_row, move, names_of, open_window, 
 from waybook.engine.operations import leave_to_reconcile, settled_waits
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action, PathStep, Run, execution_key
-from waybook.engine.walks import restart
+from waybook.engine.walks import kept, restart
 from waybook.events import engine as e
 
 
@@ -214,7 +214,7 @@ def _walk_back(recorder: Recorder, request: RetryRequest, holder: Holder) -> boo
     if isinstance(way, Row) and _leads_elsewhere(recorder, way):
         take_row(recorder, ("RetryRequested",), request)
         if way.restart:
-            restart(recorder, way.name, "retried by a person", holder)
+            restart(recorder, way.name, "retried by a person", holder, keep=kept(recorder, way, request))
         return True
     recorded = list(run.path)
     completed = [run.actions[a] for key, a in run.executions.items() if key.startswith(f"{run.walk}:")]

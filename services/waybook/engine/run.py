@@ -70,6 +70,11 @@ class Action(msgspec.Struct, frozen=True, gc=False):
     def execution(self) -> str:
         return execution_key(self.walk, self.step, self.trigger)
 
+    @property
+    def title(self) -> str:
+        """The step as people read it, with the branch that it works on."""
+        return titled(self.step, self.branch)
+
 
 class Retry(msgspec.Struct, frozen=True, gc=False):
     """The next attempt of an execution, waiting for `timer`."""
@@ -263,6 +268,11 @@ class Run(msgspec.Struct, kw_only=True):
             if published.name == name:
                 return published
         raise KeyError(name)
+
+
+def titled(step: str, branch: str | None) -> str:
+    """A step's name as people read it: `draft`, or `draft [2]` in the branch labelled 2."""
+    return step if branch is None else f"{step} [{branch}]"
 
 
 def execution_key(walk: int, step: str, trigger: str) -> str:

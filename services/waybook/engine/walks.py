@@ -4,11 +4,22 @@ A retry goes on in the walk it is in. A true restart is a new walk: its steps bi
 outside, and outputs of what it keeps; everything else runs again.
 """
 
+from typing import Any
+
 from waybook.engine import approvals
+from waybook.engine.definition import Row
 from waybook.engine.dispatch import dispatch_all
-from waybook.engine.lifecycle import names_of, take_row
+from waybook.engine.lifecycle import asked, names_of, take_row
 from waybook.engine.recorder import Holder, Recorder
 from waybook.events import engine as e
+
+
+def kept(recorder: Recorder, row: Row, event: Any) -> tuple[str, ...]:
+    """The completed actions whose results stand in the walk that `row` begins. Raises RowFailed."""
+    if row.keeps is None:
+        return ()
+    named = set(asked(row, row.keeps, recorder.run, event))
+    return tuple(a.id for a in recorder.run.actions.values() if a.id in named and a.status == "completed")
 
 
 def restart(recorder: Recorder, row: str, reason: str | None, holder: Holder, *, keep: tuple[str, ...] = ()) -> None:

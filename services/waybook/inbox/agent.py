@@ -1,16 +1,19 @@
 """The agent `inbox`: five steps from a mail to a reply that a person, or every gate, lets go, and a sixth that sends it.
 
+A mail that asks for several things is drafted for in branches, one for each, and a step more joins them to one reply.
+
 Each step is work and a pure route: the work returns what it found, the route turns that into an event, and the
 lifecycle table (`waybook.inbox.table`) decides what the event means. Nothing in the engine knows this agent by name.
 """
 
 import msgspec
 
-from waybook.agents import Agent, StepContext, step
+from waybook.agents import Agent, StepContext, precondition, step
 from waybook.agents.effects import Effects
 from waybook.agents.ledgers import Ledgers
 from waybook.engine.ports import Clock
 from waybook.inbox import classify as classifying
+from waybook.inbox import compose as composing
 from waybook.inbox import context as retrieving
 from waybook.inbox import deciding, sending
 from waybook.inbox import draft as drafting
@@ -28,11 +31,17 @@ from waybook.inbox.scan.scan import security_scan
 from waybook.inbox.settings import InboxSettings, Models
 from waybook.inbox.table import TABLE
 
+Classified = ev.MailClassified | list[ev.SeveralIntents | ev.IntentFound] | ev.SpamClassified | ev.NothingReadable
 ScanEvent = ev.ScanPassed | ev.ThreatFound | ev.SpamFound | ev.AgentDisabled
 
 
+@precondition
+def all_drafted(parts: list[ev.PartDrafted], several: ev.SeveralIntents) -> bool:
+    return len(parts) == len(several.classification.intents)
+
+
 class Inbox(Agent):
-    """The message pipeline: security_scan, context_retrieval, classify, draft, route, send."""
+    """The message pipeline: security_scan, context_retrieval, classify, draft, route, send; compose for several intents."""
 
     name = "inbox"
     table = TABLE
@@ -44,6 +53,7 @@ class Inbox(Agent):
         ev.DraftApproved,
         ev.DraftRejected,
         ev.DraftSaved,
+        ev.RedraftAsked,
         ev.SendCancelled,
     )
 
@@ -89,7 +99,7 @@ class Inbox(Agent):
         models: Models,
         settings: InboxSettings,
         context: StepContext,
-    ) -> ev.MailClassified | ev.SpamClassified | ev.NothingReadable:
+    ) -> Classified:
         found = await classifying.classify(
             models.classify,
             subject=mail.mail.subject,
@@ -108,31 +118,36 @@ class Inbox(Agent):
         mail: ev.MailReceived,
         scan: ev.ScanPassed,
         retrieved: ev.ContextRetrieved,
-        classified: ev.MailClassified,
+        found: ev.MailClassified | ev.IntentFound,
         models: Models,
         settings: InboxSettings,
         context: StepContext,
-    ) -> ev.DraftProposed:
-        found = classified.classification
-        drafts: list[Draft] = []
-        for intent in found.intents:
-            given = DraftInput(
-                subject=mail.mail.subject,
-                text=scan.text,
-                intent=intent,
-                context=retrieved.context.text,
-                language=found.language,
-                recipient_name=mail.mail.author.name if mail.mail.author is not None else "",
-                passage=retrieved.context.passage,
-                signature=settings.signature,
-                tone=settings.tone,
-                released="released" in context.flags,
-            )
-            drafts.append(await drafting.draft(models.draft, given, self_check=models.self_check))
-        for one in drafts:
-            if one.model is not None:
-                context.used_model(one.model, one.usage)
-        return ev.DraftProposed(draft=drafting.join_drafts(tuple(drafts)), classification=found)
+    ) -> ev.DraftProposed | ev.PartDrafted:
+        asked = asked_for(found)
+        given = DraftInput(
+            subject=mail.mail.subject,
+            text=scan.text,
+            intent=asked.intent,
+            context=retrieved.context.text,
+            language=asked.language,
+            recipient_name=mail.mail.author.name if mail.mail.author is not None else "",
+            passage=retrieved.context.passage,
+            signature=settings.signature,
+            tone=settings.tone,
+            released="released" in context.flags,
+            part=(asked.number, asked.of),
+        )
+        drafted = await drafting.draft(models.draft, given, self_check=models.self_check)
+        if drafted.model is not None:
+            context.used_model(drafted.model, drafted.usage)
+        return route_draft(found, drafted)
+
+    @step(depends=(composing,), precondition=all_drafted)
+    async def compose(self, parts: list[ev.PartDrafted], several: ev.SeveralIntents) -> ev.DraftProposed:
+        ordered = sorted(parts, key=lambda part: part.number)
+        return ev.DraftProposed(
+            draft=composing.compose([part.draft for part in ordered]), classification=several.classification
+        )
 
     @step(depends=(routing, deciding))
     async def route(
@@ -194,10 +209,11 @@ def route_scan(result: ScanResult) -> ScanEvent:
             return ev.ScanPassed(flags=flags, text=result.text)
 
 
-def route_classification(
-    found: Classification, *, readable: bool = True
-) -> ev.MailClassified | ev.SpamClassified | ev.NothingReadable:
-    """The classification's event (pipeline-spec 7.3); without a readable text there is nothing to draft from."""
+def route_classification(found: Classification, *, readable: bool = True) -> Classified:
+    """The classification's event (pipeline-spec 7.3); without a readable text there is nothing to draft from.
+
+    Several intents: each is drafted for in a branch of its own.
+    """
     match classifying.outcome(found):
         case "spam":
             return ev.SpamClassified(classification=found, reason="classifier_spam")
@@ -205,8 +221,33 @@ def route_classification(
             return ev.SpamClassified(classification=found, reason="handling_rule_archive")
         case "draft" if not readable:
             return ev.NothingReadable(classification=found, routed=routing.unanswerable(drafting.NO_TEXT))
-        case "draft":
+        case "draft" if len(found.intents) == 1:
             return ev.MailClassified(classification=found)
+        case "draft":
+            return [
+                ev.SeveralIntents(classification=found),
+                *(intent_found(found, i) for i in range(len(found.intents))),
+            ]
+
+
+def intent_found(found: Classification, index: int) -> ev.IntentFound:
+    """One of a classification's intents, by its place from 0, as the draft step takes it."""
+    return ev.IntentFound(number=index + 1, of=len(found.intents), intent=found.intents[index], language=found.language)
+
+
+def asked_for(found: ev.MailClassified | ev.IntentFound) -> ev.IntentFound:
+    """What is to be drafted for: a branch's own intent, or the only one."""
+    if isinstance(found, ev.IntentFound):
+        return found
+    whole = found.classification
+    return ev.IntentFound(number=1, of=1, intent=whole.main, language=whole.language)
+
+
+def route_draft(found: ev.MailClassified | ev.IntentFound, drafted: Draft) -> ev.DraftProposed | ev.PartDrafted:
+    """The draft's event: the reply, or a part of it that is joined with the others."""
+    if isinstance(found, ev.IntentFound):
+        return ev.PartDrafted(number=found.number, draft=drafted)
+    return ev.DraftProposed(draft=drafted, classification=found.classification)
 
 
 def route_decision(routed: Routed) -> ev.ReviewRequested | ev.AutoApproved:

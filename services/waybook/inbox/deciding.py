@@ -1,10 +1,12 @@
 """Route's decision with what it has to ask for: the brakes, and last the ledgers, whose charge decides."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from waybook.agents.ledgers import Ledgers
 from waybook.inbox.brakes import Brakes, read
-from waybook.inbox.route import Routed, RouteFacts, RouteSettings, objected, route
+from waybook.inbox.route import Routed, RouteFacts, RouteSettings, branches, objected, route
 from waybook.inbox.settings import DAILY
 
 DAY_S = 86_400
@@ -15,19 +17,29 @@ async def decide(facts: RouteFacts, settings: RouteSettings, brakes: Brakes, led
 
     Where automatic replies are off nothing is asked for. Shadow mode charges nothing. Raises PortError.
     """
+    each = branches(facts)
     if settings.auto_reply or settings.autonomy:
-        facts = await _with_brakes(facts, brakes, now)
-    routed = route(facts, settings)
+        each = tuple([await _with_brakes(one, brakes, now) for one in each])
+    routed = route(each[0], settings, others=each[1:])
     if routed.decision != "auto_approve":
         return routed
     if not await ledgers.rate(facts.sender, cap=settings.sender_daily_cap, within_s=DAY_S):
         reason = f"{settings.sender_daily_cap} replies went to this address within a day; it may be a machine"
         return objected(routed, "sender_rate", reason)
-    rule = settings.rule_for(facts.sender, facts.classification.main.category) if settings.autonomy else None
-    scope, cap = (rule.scope, rule.daily_cap) if rule is not None else (DAILY, settings.daily_cap)
-    if not await ledgers.charge(scope, cap=cap):
-        return objected(routed, "daily_cap", f"the daily cap of {cap} is reached")
+    for scope, cap in _ledgers_of(each, settings).items():
+        if not await ledgers.charge(scope, cap=cap):
+            return objected(routed, "daily_cap", f"the daily cap of {cap} is reached")
     return routed
+
+
+def _ledgers_of(each: Sequence[RouteFacts], settings: RouteSettings) -> dict[str, int]:
+    """The ledgers that one reply is charged to, each once, with their caps: those of the rules for its intents."""
+    found: dict[str, int] = {}
+    for one in each:
+        rule = settings.rule_for(one.sender, one.classification.main.category) if settings.autonomy else None
+        scope, cap = (rule.scope, rule.daily_cap) if rule is not None else (DAILY, settings.daily_cap)
+        found[scope] = cap
+    return found
 
 
 async def _with_brakes(facts: RouteFacts, brakes: Brakes, now: int) -> RouteFacts:

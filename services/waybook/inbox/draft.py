@@ -57,7 +57,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 class DraftInput(msgspec.Struct, frozen=True, kw_only=True):
     """What a draft is made from. `confirmed` are facts that the owner stated: trusted, outside the fenced text.
 
-    `released`: a person let this mail pass the scan, so its own words are not held against it again.
+    `released`: a person let this mail pass the scan, so its own words are not held against it again. `part`: which of
+    how many parts of the reply this is, from 1, where the mail asks for several things.
     """
 
     subject: str
@@ -71,6 +72,7 @@ class DraftInput(msgspec.Struct, frozen=True, kw_only=True):
     tone: str = ""
     confirmed: tuple[str, ...] = ()
     released: bool = False
+    part: tuple[int, int] = (1, 1)
 
 
 def classification_lines(intent: Intent) -> str:
@@ -117,7 +119,21 @@ async def draft(model: Model, given: DraftInput, *, self_check: Model | None = N
 def _instructions(given: DraftInput) -> str:
     tone = f"\nTone: {given.tone}" if given.tone else ""
     facts = "".join(f"\nConfirmed by the owner: {fact}" for fact in given.confirmed)
-    return f"{INSTRUCTIONS}{tone}{facts}"
+    return f"{INSTRUCTIONS}{_as_part(given)}{tone}{facts}"
+
+
+def _as_part(given: DraftInput) -> str:
+    """What a drafter is told whose text becomes a part of the reply."""
+    number, of = given.part
+    if of == 1:
+        return ""
+    asked = "`about` says" if given.intent.about else "the classification below is about"
+    frame = "Begin with a greeting" if number == 1 else "Write no greeting"
+    end = "end with a closing." if number == of else "write no closing."
+    return (
+        f"\nThe mail asks for {of} things. Write part {number} of the reply: answer what {asked} and nothing else; "
+        f"the other parts are written by others. {frame}, and {end}"
+    )
 
 
 def _sections(given: DraftInput) -> tuple[Section, ...]:
@@ -142,6 +158,11 @@ def _sections(given: DraftInput) -> tuple[Section, ...]:
     )
 
 
+CHECK = "Judge this draft reply: does it answer everything, and only from the context?"
+CHECK_PART = (
+    "Judge this part of a draft reply: does it answer everything that is asked in `about`, and only from the context? "
+    "Other parts answer the rest of the message."
+)
 CHECK_SCHEMA = {
     "type": "object",
     "properties": {
@@ -156,11 +177,13 @@ CHECK_SCHEMA = {
 
 async def _judge(model: Model, given: DraftInput, text: str) -> Quality | None:
     """The self-check's word on a draft; None where it did not answer, which counts as unknown."""
+    is_part = given.part != (1, 1) and bool(given.intent.about)
     request = ModelRequest(
         role="self_check",
-        instructions="Judge this draft reply: does it answer everything, and only from the context?",
+        instructions=CHECK_PART if is_part else CHECK,
         sections=(
             Section("message", split_reply(given.text).new),
+            *((Section("about", given.intent.about),) if is_part else ()),
             Section("context", given.context),
             Section("draft", text),
         ),
@@ -187,39 +210,3 @@ async def _alternatives(model: Model, request: ModelRequest, text: str) -> tuple
             break
         options.append(other)
     return tuple(options) if len(options) > 1 else None
-
-
-def join_drafts(drafts: "tuple[Draft, ...]") -> Draft:
-    """One reply out of the drafts of several intents: their texts in order, the worst quality of all."""
-    texts = [d.text for d in drafts if d.text]
-    first = drafts[0]
-    if len(drafts) == 1:
-        return first
-    known = [d.quality for d in drafts if d.quality is not None]
-    worst = None
-    if len(known) == len(drafts):
-        worst = Quality(
-            score=min(q.score for q in known),
-            complete=all(q.complete for q in known),
-            grounded=all(q.grounded for q in known),
-            flags=tuple(dict.fromkeys(f for q in known for f in q.flags)),
-        )
-    text = merge_texts(texts) if texts else None
-    return msgspec.structs.replace(
-        first, text=text, quality=worst, options=None, reason=None if texts else first.reason
-    )
-
-
-def merge_texts(texts: list[str]) -> str:
-    """Several replies as one: a greeting and a closing that all of them share stand once."""
-    blocks = [text.split("\n\n") for text in texts]
-    if len({b[0] for b in blocks}) == 1 and min(map(len, blocks)) > 2:
-        greeting, blocks = blocks[0][:1], [b[1:] for b in blocks]
-    else:
-        greeting = []
-    closing: list[str] = []
-    while min(map(len, blocks)) > 1 and len({b[-1] for b in blocks}) == 1:
-        closing.insert(0, blocks[0][-1])
-        blocks = [b[:-1] for b in blocks]
-    middle = list(dict.fromkeys(part for b in blocks for part in b))
-    return "\n\n".join([*greeting, *middle, *closing])

@@ -1,9 +1,11 @@
 """The typed events of the `inbox` agent."""
 
+from typing import ClassVar
+
 import msgspec
 
 from waybook.events.typed import DecisionEvent, Event, ExternalEvent, StartEvent
-from waybook.inbox.classify import Classification
+from waybook.inbox.classify import Classification, Intent
 from waybook.inbox.context import Context
 from waybook.inbox.draft import Draft
 from waybook.inbox.intake.mail import ParsedMail
@@ -73,6 +75,23 @@ class MailClassified(Event, frozen=True, kw_only=True):
     classification: Classification
 
 
+class SeveralIntents(Event, frozen=True, kw_only=True):
+    """The mail is to be answered and asks for several things; an IntentFound for each comes with it."""
+
+    classification: Classification
+
+
+class IntentFound(Event, frozen=True, kw_only=True):
+    """One of several things that a mail asks for, from 1. It begins a branch: a draft of its own is written for it."""
+
+    BRANCH: ClassVar[str | None] = "number"
+
+    number: int
+    of: int
+    intent: Intent
+    language: str = ""
+
+
 class SpamClassified(Event, frozen=True, kw_only=True):
     """The classifier takes the mail for spam, or a rule of the owner archives it (`reason`)."""
 
@@ -85,6 +104,13 @@ class NothingReadable(Event, frozen=True, kw_only=True):
 
     classification: Classification
     routed: Routed
+
+
+class PartDrafted(Event, frozen=True, kw_only=True):
+    """The draft for one of several intents, by the number of the intent."""
+
+    number: int
+    draft: Draft
 
 
 class DraftProposed(Event, frozen=True, kw_only=True):
@@ -148,6 +174,13 @@ class DraftSaved(ExternalEvent, frozen=True, kw_only=True):
     text: str
     subject: str | None = None
     saved_at: int | None = None
+
+
+class RedraftAsked(ExternalEvent, frozen=True, kw_only=True):
+    """A person wants the reply drafted anew, or the part of it for one intent (`intent`, from 1) alone."""
+
+    by: str
+    intent: int | None = None
 
 
 class SendCancelled(ExternalEvent, frozen=True, kw_only=True):

@@ -98,16 +98,31 @@ def objected(routed: Routed, gate: str, reason: str) -> Routed:
 Gate = Callable[[RouteFacts, RouteSettings], str | None]
 
 
-def route(facts: RouteFacts, settings: RouteSettings, gates: Sequence[tuple[str, Gate]] = ()) -> Routed:
-    """The decision. `gates` are asked after the built-in ones."""
+def branches(facts: RouteFacts) -> tuple[RouteFacts, ...]:
+    """The facts of each intent by itself; the draft, which answers all of them, is the same."""
+    whole = facts.classification
+    if len(whole.intents) == 1:
+        return (facts,)
+    alone = (msgspec.structs.replace(whole, intents=(intent,)) for intent in whole.intents)
+    return tuple(msgspec.structs.replace(facts, classification=one) for one in alone)
+
+
+def route(
+    facts: RouteFacts,
+    settings: RouteSettings,
+    gates: Sequence[tuple[str, Gate]] = (),
+    others: Sequence[RouteFacts] = (),
+) -> Routed:
+    """The decision. `gates` are asked after the built-in ones.
+
+    `others` are the facts of further intents (`branches`): the strictest decides, so one objection is enough.
+    """
     score = facts.draft.quality.score if facts.draft.quality else 0.0
     for name, gate in (*GATES, *gates):
-        try:
-            objection = gate(facts, settings)
-        except Exception as error:  # noqa: BLE001 - a gate that cannot be evaluated objects
-            objection = f"the gate could not be evaluated ({type(error).__name__})"
-        if objection is not None:
-            return Routed(decision="human_review", reason=objection, gate=name, confidence=score)
+        for one in (facts, *others):
+            objection = _asked(gate, one, settings)
+            if objection is not None:
+                return Routed(decision="human_review", reason=objection, gate=name, confidence=score)
     if (settings.shadow if facts.shadow is None else facts.shadow) is not False:
         return Routed(
             decision="human_review",
@@ -117,6 +132,13 @@ def route(facts: RouteFacts, settings: RouteSettings, gates: Sequence[tuple[str,
             shadow=True,
         )
     return Routed(decision="auto_approve", reason="every gate agreed", confidence=score)
+
+
+def _asked(gate: Gate, facts: RouteFacts, settings: RouteSettings) -> str | None:
+    try:
+        return gate(facts, settings)
+    except Exception as error:  # noqa: BLE001 - a gate that cannot be evaluated objects
+        return f"the gate could not be evaluated ({type(error).__name__})"
 
 
 def unanswerable(reason: str) -> Routed:
@@ -175,7 +197,7 @@ def _loop(facts: RouteFacts, settings: RouteSettings) -> str | None:
 def _message(facts: RouteFacts, settings: RouteSettings) -> str | None:
     if facts.draft.text is None:
         return facts.draft.reason or "there is no draft"
-    return None
+    return facts.draft.reason  # of a part that has none
 
 
 def _spend(facts: RouteFacts, settings: RouteSettings) -> str | None:
@@ -197,6 +219,8 @@ def _grave(facts: RouteFacts, settings: RouteSettings) -> str | None:
         if intent.category == "complaint" or intent.priority == "urgent":
             word = "a complaint" if intent.category == "complaint" else "urgent"
             return f"the message is {word}"
+        if intent.category == "spam":  # a mail that is nothing else was archived
+            return "a part of the message looks like spam"
     return None
 
 

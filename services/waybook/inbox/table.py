@@ -7,7 +7,7 @@ import msgspec
 from waybook.engine.definition import Row, Table
 from waybook.engine.inputs import World
 from waybook.engine.run import Run
-from waybook.inbox import approved
+from waybook.inbox import approved, redraft
 from waybook.inbox import events as ev
 from waybook.inbox.remarks import answer_address, remarks
 from waybook.inbox.reply import EFFECT
@@ -46,7 +46,9 @@ def _spam(run: Run, event: ev.SpamFound) -> dict[str, Any]:
     return {"security_flags": _plain(event.flags), "archive_reason": "spam"}
 
 
-def _classification(event: ev.MailClassified | ev.SpamClassified | ev.NothingReadable) -> dict[str, Any]:
+def _classification(
+    event: ev.MailClassified | ev.SeveralIntents | ev.SpamClassified | ev.NothingReadable,
+) -> dict[str, Any]:
     """The main intent's labels, as the documents name them, with what the classifier said of the whole mail."""
     found = event.classification
     whole = {"language": found.language, "summary": found.summary, "intents": len(found.intents)}
@@ -56,7 +58,7 @@ def _classification(event: ev.MailClassified | ev.SpamClassified | ev.NothingRea
     return fields
 
 
-def _classified(run: Run, event: ev.MailClassified) -> dict[str, Any]:
+def _classified(run: Run, event: ev.MailClassified | ev.SeveralIntents) -> dict[str, Any]:
     return _classification(event)
 
 
@@ -162,6 +164,7 @@ ROWS = (
     Row("E7", "quarantined", "SenderBlocked", "archived", fields=_blocked),
     Row("context", "classifying", "ContextRetrieved", fields=_retrieved),
     Row("E8", "classifying", "MailClassified", "drafting", fields=_classified),
+    Row("E8_several", "classifying", "SeveralIntents", "drafting", fields=_classified),
     Row("E9", "classifying", "NothingReadable", "draft_ready", fields=_unreadable),
     # Declared and legal; nothing drives this yet.
     Row("E10", "classifying", "", "awaiting_clarification"),
@@ -174,6 +177,7 @@ ROWS = (
     Row("E17", "draft_ready", "DraftRejected", "rejected", fields=_rejected),
     Row("E18", "draft_ready", "SenderBlocked", "archived", fields=_blocked),
     Row("save", "draft_ready", "DraftSaved", fields=_saved),
+    redraft.ROW,
     # An edit takes the approval back, also within the undo window.
     Row("E20_edit", "approved", "DraftSaved", "draft_ready", approved.in_window, _saved_in_window),
     *approved.SENDING,
@@ -203,5 +207,9 @@ TABLE = Table(
         "approved": approved.why_approved,
         "failed": approved.why_failed,
     },
-    refusals={"SendCancelled": approved.why_no_undo, "DraftSaved": approved.why_no_save},
+    refusals={
+        "SendCancelled": approved.why_no_undo,
+        "DraftSaved": approved.why_no_save,
+        "RedraftAsked": redraft.why_not,
+    },
 )

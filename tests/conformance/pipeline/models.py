@@ -67,10 +67,10 @@ class ScriptedModel:
         if isinstance(script, Mapping) and "when_contains" in script:
             script = script["then"] if script["when_contains"] in text else script.get("else", "benign")
         if script is None or script == "benign":
-            return self._default(role)
+            return self._default(role, text)
         return script
 
-    def _default(self, role: str) -> Any:
+    def _default(self, role: str, text: str) -> Any:
         if role == "guard":
             return BENIGN
         if role == "extraction":
@@ -79,12 +79,22 @@ class ScriptedModel:
             return self._results.get("classify") or CLASSIFICATION
         draft = self._results.get("draft") or DRAFT
         if "by_branch" in draft:
-            self.problem = Unsupported("given.step_results.draft.by_branch is not interpreted yet")
-            raise self.problem
+            draft = self._of_branch(draft["by_branch"], role, text)
         if role == "draft":
             return {"text": draft.get("text", "")}
         quality = draft.get("quality") or DRAFT["quality"]
         return {**quality, "score": 1.0} if self.full_score else quality
+
+    def _of_branch(self, drafts: list[dict[str, Any]], role: str, text: str) -> dict[str, Any]:
+        """The draft of the branch that asks: by the part that its instructions name, or by the draft under judgement."""
+        if role == "draft":
+            numbers = [n for n in range(1, len(drafts) + 1) if f"Write part {n} of the reply" in text]
+        else:
+            numbers = [n for n, draft in enumerate(drafts, 1) if draft["text"] in text]
+        if len(numbers) != 1:
+            self.problem = Unsupported(f"which branch does this request of {role} belong to? {numbers}")
+            raise self.problem
+        return drafts[numbers[0] - 1]
 
 
 def _as_answer(role: str, answer: Any) -> ModelAnswer:

@@ -14,7 +14,7 @@ from tests.conformance.pipeline.names import to_product
 from waybook.engine.definition import Row
 from waybook.events.typed import Event
 from waybook.inbox import events as ev
-from waybook.inbox.agent import route_classification, route_decision, route_scan, sender_address
+from waybook.inbox.agent import route_classification, route_decision, route_draft, route_scan, sender_address
 from waybook.inbox.classify import Classification, apply_rules, read_classification
 from waybook.inbox.context import Context, Coverage, count_tokens
 from waybook.inbox.draft import Draft, Quality
@@ -39,7 +39,9 @@ class StartEvent(msgspec.Struct, frozen=True):
 # --- outputs of a step's work
 
 
-def from_output(step: str, output: Any, arguments: Mapping[str, Any], settings: InboxSettings, now: int) -> Event:
+def from_output(
+    step: str, output: Any, arguments: Mapping[str, Any], settings: InboxSettings, now: int
+) -> Event | list[ev.SeveralIntents | ev.IntentFound]:
     """The event that the step's own route makes of what its work returns. Raises what the product raises for it."""
     given = {} if output is None else to_product(dict(output))
     mail: ParsedMail | None = arguments["mail"].mail if "mail" in arguments else None
@@ -52,8 +54,8 @@ def from_output(step: str, output: Any, arguments: Mapping[str, Any], settings: 
         read = read_classification({k: v for k, v in given.items() if k not in to_product(dict.fromkeys(REMARKS))})
         return route_classification(apply_rules(read, settings.rules, sender=sender, subject=subject))
     if step == "draft":
-        classification = arguments["classified"].classification if "classified" in arguments else main({})
-        return ev.DraftProposed(draft=_draft(given), classification=classification)
+        found = arguments["found"] if "found" in arguments else ev.MailClassified(classification=main({}))
+        return route_draft(found, _draft(given))
     if step == "route":
         return route_decision(msgspec.convert({"reason": "", **given}, Routed))
     raise Unsupported(f"the output of {step} is not interpreted")

@@ -228,7 +228,7 @@ def _completed(world: World, attempt: str, action: Action, running: Attempt | No
     if running is None:
         return Completed(attempt, ())
     event = results.from_output(running.step, _parsed(action.get("output")), {}, world.settings, world.clock.now())
-    return Completed(attempt, (world.definition.output(event),), 1)
+    return Completed(attempt, world.definition.outputs(running.step, event), 1)
 
 
 def _parsed(output: Any) -> Any:

@@ -132,6 +132,7 @@ def _gated(
             worker=worker,
             command=command,
             lives=lambda: not fuse.blown,
+            branch=context.branch,
         )
         try:
             order = await gate.enter(waiting)

@@ -211,3 +211,44 @@ class Needs(Agent):
     @step
     async def needs(self, go: Go, session: Session) -> Told:
         return Told()
+
+
+class Planned(Event, frozen=True, kw_only=True):
+    count: int
+
+
+class Place(Event, frozen=True, kw_only=True):
+    """Begins a branch, named after the place."""
+
+    BRANCH: ClassVar[str | None] = "name"
+
+    name: str
+
+
+class Weather(Event, frozen=True, kw_only=True):
+    text: str
+
+
+@precondition
+def all_places(weather: list[Weather], planned: Planned) -> bool:
+    return len(weather) == planned.count
+
+
+class Branches(Agent):
+    """Asks for the weather at some places, side by side."""
+
+    broken: ClassVar[set[str]] = set()
+
+    @step
+    async def plan(self, go: Go) -> list[Planned | Place]:
+        return [Planned(count=2), Place(name="Bern"), Place(name="Chur")]
+
+    @step
+    async def ask(self, place: Place, context: StepContext) -> Weather:
+        if place.name in Branches.broken:
+            raise ValueError(f"no word from {place.name}")
+        return Weather(text=f"{context.branch}: sun")
+
+    @step(precondition=all_places)
+    async def tell(self, weather: list[Weather], planned: Planned, context: StepContext) -> Told:
+        return Told(text="; ".join(sorted(one.text for one in weather)) + f" ({context.branch})")

@@ -109,6 +109,20 @@ async def test_a_stalled_run_says_what_it_lacks() -> None:
         assert told.next_move == "never waits for Number; held: closed was false for Go 1.1"
 
 
+async def test_an_event_that_names_its_branch_labels_what_comes_of_it() -> None:
+    """The step knows it, the join has none, and `why` and the picture tell the branches apart."""
+    st.Branches.broken = {"Chur"}
+    async with rehearsal(st.Branches) as stage:
+        run = await stage.start(st.Go())
+        assert stage.why(run).error == "ask [Chur]: no word from Chur"
+        drawn = mermaid(picture(st.Branches, stage.run(run)))
+        assert "ask ×2<br/><i>Bern: completed</i><br/><i>Chur: failed</i>" in drawn
+        st.Branches.broken = set()
+        await stage.pass_time(301)
+        assert stage.result(run) == st.Told(text="Bern: sun; Chur: sun (None)")
+        assert stage.steps(run) == ["plan", "ask", "ask", "tell"]
+
+
 def test_contexts_add_up() -> None:
     """What an execution sees of its own changes."""
     run = RunContext({"n": 2, "flag": True, "text": "x"})

@@ -116,6 +116,44 @@ def test_a_retry_stays_in_its_walk() -> None:
     assert (history.it.walk, history.it.state, history.running()) == (2, "classifying", ["context"])
 
 
+KEEPING = build(
+    "t",
+    (step("s", takes("Go"), gives="A"), step("t", takes("A"), gives="B"), step("u", takes("B"))),
+    {"Go": "start", "Again": "external"},
+    Table(
+        initial="running",
+        states=frozenset({"running", "again", "failed"}),
+        terminal=frozenset(),
+        rows=(
+            Row("F", "*", "StepFailed", "failed"),
+            Row(
+                "again",
+                "running",
+                "Again",
+                "again",
+                restart=True,
+                keeps=lambda run, event: [a.id for a in run.actions.values() if a.step != "t"],
+            ),
+        ),
+    ),
+)
+"""A person wants `t` done again."""
+
+
+def test_a_row_names_what_stands_in_the_walk_that_it_begins() -> None:
+    """The kept step's result is bound again, and nothing that is kept runs again."""
+    history = History(KEEPING)
+    history.start()
+    history.complete("s", "A")
+    history.complete("t", "B")
+    history.signal("Again", person=True)
+    assert walks(history.it) == [("s", 1), ("t", 1), ("u", 1), ("t", 2)]
+    assert history.action("t").bindings == {"a": "2.1"}
+    assert history.it.actions[history.action("u").id].status == "abandoned", "what was under way is never kept"
+    history.complete("t", "B")
+    assert walks(history.it)[-1] == ("u", 2)
+
+
 def test_the_history_of_the_earlier_walk_stays() -> None:
     history = restarted()
     assert walks(history.it) == [("s", 1), ("t", 1), ("t", 1), ("s", 2)]

@@ -27,6 +27,7 @@ from waybook.inbox.classify import (
     outcome,
     read_classification,
 )
+from waybook.inbox.compose import compose
 from waybook.inbox.draft import (
     ContextRefused,
     Draft,
@@ -34,7 +35,6 @@ from waybook.inbox.draft import (
     Quality,
     classification_lines,
     draft,
-    join_drafts,
 )
 from waybook.inbox.intake.subject import reply_subject
 from waybook.inbox.route import GATES, RouteFacts, RouteSettings, route
@@ -221,11 +221,11 @@ def test_drafts_of_several_intents_become_one_reply() -> None:
         subject="Re: x",
         quality=msgspec.structs.replace(quality, score=0.4),
     )
-    joined = join_drafts((one, two))
+    joined = compose((one, two))
     assert joined.text == "Hello,\n\nThanks.\n\nYour bill is fine.\n\nThe shop opens at nine.\n\nBye"
     assert joined.quality is not None and joined.quality.score == 0.4
-    assert join_drafts((one, msgspec.structs.replace(two, quality=None))).quality is None
-    short = join_drafts((Draft(text="A.", subject="s"), Draft(text="B.", subject="s")))
+    assert compose((one, msgspec.structs.replace(two, quality=None))).quality is None
+    short = compose((Draft(text="A.", subject="s"), Draft(text="B.", subject="s")))
     assert short.text == "A.\n\nB."
 
 

@@ -5,7 +5,9 @@ import pytest
 from tests.unit.inbox.test_classify_draft_route import ON, READY
 
 from waybook.inbox.brakes import StandingBrakes, WorkingHours
+from waybook.inbox.compose import compose
 from waybook.inbox.deciding import decide
+from waybook.inbox.draft import Draft
 from waybook.inbox.route import AutonomyRule, Routed, RouteSettings
 
 MONDAY_TEN = 1_800_000_000_000 // 86_400_000 * 86_400_000 + 4 * 86_400_000 + 10 * 3_600_000
@@ -99,3 +101,63 @@ async def test_with_autonomy_the_rules_decide(rules: tuple[AutonomyRule, ...], k
     settings = msgspec.structs.replace(ON, auto_reply=False, autonomy=True, autonomy_rules=rules)
     said = await decided(settings, Known(shadow=False) if known else None)
     assert said.gate == gate
+
+
+BILLING = msgspec.structs.replace(READY.classification.main, category="billing")
+TWO = msgspec.structs.replace(
+    READY,
+    classification=msgspec.structs.replace(READY.classification, intents=(READY.classification.main, BILLING)),
+)
+RULES = (AutonomyRule(category="support"), AutonomyRule(category="billing"))
+
+
+class Plugin(Known):
+    """Objects to one category."""
+
+    async def objection(self, sender: str, category: str) -> str | None:
+        return "not about bills" if category == "billing" else None
+
+
+@pytest.mark.parametrize(
+    ("rules", "brakes", "gate"),
+    [
+        (RULES[:1], Known(shadow=False), "autonomy"),
+        ((RULES[0], AutonomyRule(category="billing", threshold=1.0)), Known(shadow=False), "threshold"),
+        (RULES, Plugin(shadow=False), "plugin"),
+        (RULES, Known(shadow=False), None),
+    ],
+)
+async def test_each_intent_is_asked_about_and_the_strictest_decides(
+    rules: tuple[AutonomyRule, ...], brakes: StandingBrakes, gate: str | None
+) -> None:
+    """Rules, thresholds and plugins of every category that the message is about."""
+    settings = msgspec.structs.replace(ON, auto_reply=False, autonomy=True, autonomy_rules=rules)
+    ledgers = Counted()
+    said = await decide(TWO, settings, brakes, ledgers, now=MONDAY_TEN)
+    assert said.gate == gate
+    assert ledgers.charged == ([] if gate else [rule.scope for rule in RULES])
+
+
+async def test_one_reply_to_two_intents_of_a_kind_is_charged_once() -> None:
+    ledgers = Counted()
+    same = msgspec.structs.replace(
+        TWO, classification=msgspec.structs.replace(TWO.classification, intents=(BILLING,) * 2)
+    )
+    assert (await decide(same, ON, StandingBrakes(shadow=False), ledgers, now=MONDAY_TEN)).decision == "auto_approve"
+    assert len(ledgers.charged) == 1
+
+
+async def test_what_is_spam_in_part_is_for_a_person() -> None:
+    spam = msgspec.structs.replace(BILLING, category="spam")
+    mixed = msgspec.structs.replace(READY.classification, intents=(READY.classification.main, spam))
+    facts = msgspec.structs.replace(TWO, classification=mixed)
+    said = await decide(facts, ON, StandingBrakes(shadow=False), Counted(), now=MONDAY_TEN)
+    assert said.gate == "complaint_or_urgent"
+
+
+async def test_a_part_without_a_draft_is_for_a_person() -> None:
+    joined = compose([READY.draft, Draft(text=None, subject="s", reason="nothing to answer")])
+    assert joined.text == READY.draft.text
+    facts = msgspec.structs.replace(TWO, draft=joined)
+    said = await decide(facts, ON, StandingBrakes(shadow=False), Counted(), now=MONDAY_TEN)
+    assert (said.gate, said.reason) == ("message", "nothing to answer")

@@ -188,6 +188,7 @@ def _context(run: Run, action: Action) -> StepContext:
         attempt=action.attempt,
         flags=(*run.flags, *run.fields.get(STEP_FLAGS, ())),
         thread=run.thread,
+        branch=action.branch,
     )
 
 
