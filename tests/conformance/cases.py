@@ -25,6 +25,7 @@ PROVIDES = frozenset(
         "rules",
         "autonomy",
         "intents",
+        "rate_limit",
     }
 )
 """Capabilities of this build (`conventions.needs` of a case file); cases that need others are skipped."""

@@ -73,3 +73,53 @@ class GrantChanged(Fact, frozen=True, kw_only=True):
     may: tuple[str, ...]
     by: str
     reason: str | None = None
+
+
+class ArrivalAdmitted(Fact, frozen=True, kw_only=True):
+    """Of a sender: a message of theirs came by a live channel. Its run may begin at `begins`, at once or later.
+
+    `full_until`: when all that came so far would be worked off at the sender's rate.
+    """
+
+    run: str
+    begins: int
+    full_until: int
+
+
+class SenderBlockSet(Fact, frozen=True, kw_only=True):
+    """Of a sender: what they send from now on is put away unread, or read again. `run`: whose mail it was about."""
+
+    on: bool
+    by: str
+    reason: str | None = None
+    run: str | None = None
+
+
+class SenderTrustSet(Fact, frozen=True, kw_only=True):
+    """Of a sender: whether replies to their mails of a category may leave without a person.
+
+    `run`: whose reply came to a bad end, where nobody but the log says so.
+    """
+
+    category: str
+    trusted: bool
+    by: str
+    reason: str | None = None
+    run: str | None = None
+
+
+class OutcomeCounted(Fact, frozen=True, kw_only=True):
+    """Of the outcomes of a day: what became of a run's reply, and when."""
+
+    kind: Literal["sent", "bounced", "complained"]
+    run: str
+    at: int
+
+
+class Spent(Fact, frozen=True, kw_only=True):
+    """Of a budget: what an attempt's model calls cost, in millionths of the unit in which prices are given."""
+
+    run: str
+    action: str
+    amount: int
+    model: str | None = None

@@ -52,7 +52,8 @@ class StartPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     an object in the bucket `artifacts`. `content` is the digest of the canonical content. `mailbox` and `id`
     are what the run id was made of. `thread` is the token of the thread that the run belongs to. `deadline_ms`: how
     long the run may stay open, None: as the agent says. `user`: who asks, as the gateway knows them. `parent`: the
-    run and request that ask for this one, believed from the relay only.
+    run and request that ask for this one, believed from the relay only. `sender`: the address that it came from; a
+    block of that sender is read. `live`: it came by a channel on which the rate of each sender is kept.
     """
 
     event: str
@@ -68,6 +69,8 @@ class StartPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     deadline_ms: int | None = None
     user: str | None = None
     parent: Parent | None = None
+    sender: str | None = None
+    live: bool = False
 
 
 class SignalPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

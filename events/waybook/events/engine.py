@@ -9,11 +9,16 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from waybook.events.aggregate import (
+    ArrivalAdmitted,
     GrantChanged,
     KillSwitchSet,
+    OutcomeCounted,
     PolicyChanged,
     ReservationSettled,
     Reserved,
+    SenderBlockSet,
+    SenderTrustSet,
+    Spent,
     ThreadContextChanged,
     ThreadJoined,
     ThreadStatusSet,
@@ -21,12 +26,17 @@ from waybook.events.aggregate import (
 from waybook.events.fact import ContextChange, Fact
 
 __all__ = [
+    "ArrivalAdmitted",
     "ContextChange",
     "GrantChanged",
     "KillSwitchSet",
+    "OutcomeCounted",
     "PolicyChanged",
     "ReservationSettled",
     "Reserved",
+    "SenderBlockSet",
+    "SenderTrustSet",
+    "Spent",
     "ThreadContextChanged",
     "ThreadJoined",
     "ThreadStatusSet",
@@ -391,6 +401,19 @@ class CancelRequested(Fact, frozen=True, kw_only=True):
     reason: str
 
 
+class RunTold(Fact, frozen=True, kw_only=True):
+    """Another run, or a system aggregate, is to learn a fact; the relay tells it, once.
+
+    `event` is an external event of that run's agent, or a fact of that aggregate; `body` is its JSON.
+    """
+
+    agent: str
+    run: str
+    event: str
+    schema: int
+    body: msgspec.Raw
+
+
 class CommandConvicted(Fact, frozen=True, kw_only=True):
     """A command killed its workers too often; it goes to DEAD and its run is failed."""
 
@@ -415,7 +438,7 @@ class RunHandedBack(Fact, frozen=True, kw_only=True):
 class RunEnded(Fact, frozen=True, kw_only=True):
     """The run entered a terminal state, or ended with an error (`reason`).
 
-    Nothing but outcomes of operations, and timers that ask for them, follows.
+    Nothing follows but outcomes of operations, timers that ask for them, and facts that the agent's table still takes.
     """
 
     outcome: str
@@ -453,6 +476,7 @@ EngineEvent = (
     | OperationRenewed
     | ChildRequested
     | CancelRequested
+    | RunTold
     | CommandConvicted
     | RunTakenOver
     | RunHandedBack
@@ -465,6 +489,11 @@ EngineEvent = (
     | PolicyChanged
     | KillSwitchSet
     | GrantChanged
+    | ArrivalAdmitted
+    | SenderBlockSet
+    | SenderTrustSet
+    | OutcomeCounted
+    | Spent
 )
 
 ENGINE_EVENTS: dict[str, type[EngineEvent]] = {cls.__name__: cls for cls in get_args(EngineEvent)}

@@ -6,7 +6,7 @@ given, on the state that the ones before it left, so the result is the same as o
 
 from collections.abc import Sequence
 
-from waybook.engine import approvals, claims, delegation, operations, takeover, windows
+from waybook.engine import approvals, claims, delegation, operations, starts, takeover, windows
 from waybook.engine.deadlines import arm_run_deadline, fail_run, run_deadline
 from waybook.engine.definition import Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
@@ -41,9 +41,11 @@ from waybook.engine.inputs import (
 from waybook.engine.intents import EFFECTS, Compensate, Renew, Settle
 from waybook.engine.lanes import already_started, decide_foreign
 from waybook.engine.lifecycle import (
+    apply_row,
     close,
     edge,
     end_window,
+    learn,
     left_window,
     matching_row,
     move,
@@ -190,6 +192,8 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
     if not recorder.started:
         return Refused("message_not_found", f"there is no run {recorder.key}")
     if isinstance(body, Continue):
+        if recorder.run.timers and starts.held_by(recorder.run) is not None:
+            return Nothing("nothing_due")
         ended = left_window(recorder) if recorder.definition.table.windows else None
         return _ended(recorder, delivered, ended) if ended is not None else claims.carry_on(recorder, delivered)
     if isinstance(body, Decide):
@@ -202,6 +206,8 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
             return operations.ask(recorder, body.timer, Holder(delivered.command.id, delivered.claim))
         if body.timer is not None and windows.is_window(recorder.run, body.timer):
             return _ended(recorder, delivered, windows.ends(recorder, body.timer))
+        if body.timer is not None and starts.held_by(recorder.run) == body.timer:
+            return _begin_held(recorder, delivered, body.timer)
         return _deadline(recorder, delivered, body.timer) or retry(recorder, delivered, body)
     if isinstance(body, ChildAnswer):
         return _child_answered(recorder, delivered, delegation.answer(recorder, body))
@@ -247,11 +253,25 @@ def _start(recorder: Recorder, delivered: Delivered, start: Start) -> Outcome:
     arm_run_deadline(recorder, start)
     wrong = definition.check_configuration(start.configuration) if definition.check_configuration is not None else None
     holder = Holder(delivered.command.id, delivered.claim)
-    if wrong is None:
+    if wrong is None and start.begins is not None and start.begins > recorder.now:
+        _record(recorder, (start.output,))
+        starts.hold_back(recorder, start.begins)
+    elif wrong is None:
         _publish(recorder, (start.output,), holder)
     else:
         _record(recorder, (start.output,))
         fail_run(recorder, "configuration", f"the configuration of the run does not fit: {wrong}")
+    return Accepted()
+
+
+def _begin_held(recorder: Recorder, delivered: Delivered, timer: str) -> Outcome:
+    """A start that was held back goes on as if it had come now."""
+    name = starts.begins(recorder, timer)
+    started = recorder.run.event(name)
+    value = recorder.definition.decode(started.event, started.schema, started.payload)
+    take_row(recorder, names_of(recorder, started.event), value, name)
+    names = [name, *open_window(recorder)] if recorder.window_due else [name]
+    dispatch(recorder, names, Holder(delivered.command.id, delivered.claim))
     return Accepted()
 
 
@@ -357,6 +377,8 @@ def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome
     special = why_not(recorder.run) if why_not is not None and delivered.person else None
     if special is not None:
         return Refused(*special)
+    if recorder.run.ended and event in recorder.definition.table.facts:
+        return _learn(recorder, signal.output)
     if recorder.run.ended:
         return Refused("terminal", f"the run has ended as {recorder.run.outcome}")
     if signal.request is not None and signal.request in recorder.run.answered:
@@ -387,6 +409,16 @@ def _answered(recorder: Recorder, delivered: Delivered, answer: approvals.Answer
     if answer.output is not None:
         holder = Holder(delivered.command.id, delivered.claim)
         _publish(recorder, (answer.output,), holder, request=answer.approval)
+    return Accepted()
+
+
+def _learn(recorder: Recorder, output: Output) -> Outcome:
+    """A fact that comes after the end (`waybook.engine.telling`)."""
+    row = learn(recorder, output.event, output.value)
+    if row is None:
+        return Nothing("nothing_due")
+    _record(recorder, (output,))
+    apply_row(recorder, row, output.value)
     return Accepted()
 
 

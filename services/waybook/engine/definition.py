@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from waybook.engine.contract import Contract, NoContract
+from waybook.engine.telling import Tells
 
 if TYPE_CHECKING:
     from waybook.engine.inputs import World
@@ -97,7 +98,7 @@ class Row(msgspec.Struct, frozen=True):
     walk begins, in which every step runs again but the executions whose completed actions `keeps` names: their results
     stand. `reads`: the system aggregates that its guard looks at in the world
     (`policy`, `grants`, `thread`); they are read from the leader before the decision, which costs a read each. Not `direct`: only its event takes it,
-    no direct lifecycle call.
+    no direct lifecycle call. `tells`: what others learn when it is taken (`waybook.engine.telling`).
     """
 
     name: str
@@ -111,6 +112,7 @@ class Row(msgspec.Struct, frozen=True):
     reads: tuple[str, ...] = ()
     direct: bool = True
     keeps: KeepsOf | None = None
+    tells: Tells | None = None
 
     def leads_from(self, state: str) -> bool:
         """Whether it may be taken in `state`. No row leads from a state to itself, but from `failed`."""
@@ -148,7 +150,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     state by whatever way, and anew when the run's fields make another contract of it. `windows`: by state, what it does
     after a while. `intents`: by name of a side effect, what has to hold when it is intended. `refusals`: by event, why a
     person's word of it has no effect on this run, None: the general reason. `because`: by state, why a run has come to
-    stand in it, in words for people.
+    stand in it, in words for people. `facts`: external events that a run still learns when it has ended.
     """
 
     initial: str
@@ -161,6 +163,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     intents: Mapping[str, IntentGuard] = {}
     refusals: Mapping[str, Callable[["Run"], Objection | None]] = {}
     because: Mapping[str, Callable[["Run"], str | None]] = {}
+    facts: frozenset[str] = frozenset()
 
     def rows_of(self, state: str, on: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows that one of the names in `on` may take in `state`, in order of precedence; none in a terminal one."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from waybook.engine.aggregates import grants, ledger, policy, thread
+from waybook.engine.aggregates import grants, ledger, outcomes, policy, sender, thread
 from waybook.engine.context import changed
 from waybook.engine.definition import FAILED
 from waybook.engine.errors import HistoryHole
@@ -426,4 +426,9 @@ _HANDLERS: dict[type, Callable[[Run, Any, str, int], None]] = {
     e.GrantChanged: grants.fold_change,
     e.Reserved: ledger.fold_reserved,
     e.ReservationSettled: ledger.fold_settled,
+    e.Spent: ledger.fold_spent,
+    e.ArrivalAdmitted: sender.fold_arrival,
+    e.SenderBlockSet: sender.fold_block,
+    e.SenderTrustSet: sender.fold_trust,
+    e.OutcomeCounted: outcomes.fold_counted,
 }

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from waybook.engine import starts
 from waybook.engine.approvals import open_approvals
 from waybook.engine.definition import FAILED, Definition
 from waybook.engine.dispatch import limit_reached, missing_inputs
@@ -142,6 +143,9 @@ def _timer(run: Run) -> Hold:
     due = min(run.timers.values(), key=lambda t: t.due)
     if due.timer_class == "retry":
         return Hold("retry", "retry", due.due, "a failed step is tried again")
+    if due.about.startswith(starts.ABOUT):
+        reason = due.about.removeprefix(starts.ABOUT)
+        return Hold("waiting", reason, due.due, f"it came too fast after others of its sender; begins {iso(due.due)}")
     if due.timer_class == "wait" and due.about in run.retries:
         return Hold("waiting", "rate_limit", due.due, f"told to wait by the other side; goes on at {due.due}")
     return Hold("waiting", due.timer_class, due.due, f"waits for a timer ({due.timer_class})")

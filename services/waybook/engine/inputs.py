@@ -29,7 +29,10 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Begin a run with `output`. `content` is the digest of the canonical content of what started it."""
+    """Begin a run with `output`. `content` is the digest of the canonical content of what started it.
+
+    `begins`: when its first step may begin (ms, UTC), None: at once.
+    """
 
     output: Output
     content: str | None = None
@@ -39,6 +42,7 @@ class Start(msgspec.Struct, frozen=True):
     deadline_ms: int | None = None
     user: str | None = None
     parent: Parent | None = None
+    begins: int | None = None
 
 
 class Signal(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from waybook.engine.inputs import Output, Refused, World
 from waybook.engine.operations import leave_to_reconcile
 from waybook.engine.recorder import Recorder
 from waybook.engine.run import Run
+from waybook.engine.telling import tell
 from waybook.events import engine as e
 
 T = TypeVar("T")
@@ -40,17 +41,34 @@ def take_row(recorder: Recorder, on: tuple[str, ...], event: Any, name: str | No
     Raises RowFailed.
     """
     row = matching_row(recorder.definition.table, recorder.run, on, event, recorder.world)
-    if row is None:
-        return None
+    if row is not None:
+        apply_row(recorder, row, event, on[0], name)
+    return row
+
+
+def apply_row(recorder: Recorder, row: Row, event: Any, on: str = "", name: str | None = None) -> None:
+    """Applies a row that was found for `event`: what it tells, its fields, its next state. Raises RowFailed."""
     fields = dict(asked(row, row.fields, recorder.run, event)) if row.fields is not None else {}
+    if row.tells is not None:
+        tell(recorder, row, event)
     if row.next is None:
         recorder.record(e.FieldsSet(row=row.name, fields=fields))
-        if recorder.definition.table.contracts:
+        if recorder.definition.table.contracts and not recorder.run.ended:
             approvals.ask_for_state(recorder)
-        return row
+        return
     reason = asked(row, row.reason, recorder.run, event) if row.reason is not None else None
-    move(recorder, row.name, row.next, on[0], fields, reason, name)
-    return row
+    move(recorder, row.name, row.next, on, fields, reason, name)
+
+
+def learn(recorder: Recorder, event: str, value: Any) -> Row | None:
+    """The row by which a run that has ended takes a fact, None where it knows it already. Raises RowFailed."""
+    run, table = recorder.run, recorder.definition.table
+    for row in table.rows:
+        if row.on != event or row.next is not None or row.state not in (run.state, "*"):
+            continue
+        if row.guard is None or asked(row, row.guard, run, value, recorder.world):
+            return row
+    return None
 
 
 def move(

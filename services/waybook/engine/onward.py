@@ -77,7 +77,7 @@ def _way(definition: Definition, state: str, event: str) -> Way | None:
 
 def _is_special(definition: Definition, row: Row) -> bool:
     table, to_state = definition.table, row.next
-    if row.restart or to_state == FAILED:
+    if row.restart or row.tells is not None or to_state == FAILED:
         return True
     return to_state in table.terminal or to_state in table.windows
 

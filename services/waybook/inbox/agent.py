@@ -55,6 +55,7 @@ class Inbox(Agent):
         ev.DraftSaved,
         ev.RedraftAsked,
         ev.SendCancelled,
+        ev.ReplyReturned,
     )
 
     @step(depends=(security_scan, verdict))

@@ -14,6 +14,7 @@ from waybook.engine.times import iso
 from waybook.engine.windows import pending
 from waybook.inbox import events as ev
 from waybook.inbox.reply import EFFECT, reply_of
+from waybook.inbox.returned import tell_sent
 
 ACTION = EFFECT
 HUMAN_DELAY_S, AUTO_DELAY_S = 15, 60
@@ -320,7 +321,7 @@ SENDING = (
     Row("E20_braked", "approved", "SendDue", "draft_ready", _is_stopped, _stopped, reads=("policy",)),
     Row("E20_outdated", "approved", "SendDue", "draft_ready", _is_outdated, _outdated, reads=("thread",)),
     Row("send", "approved", "SendDue", fields=_begun),
-    Row("E19", "approved", "ReplySent", "sent", fields=_sent),
+    Row("E19", "approved", "ReplySent", "sent", fields=_sent, tells=tell_sent),
     Row("E20", "approved", "SendCancelled", "draft_ready", in_window, _recalled),
     Row("E20_withheld", "approved", "SendWithheld", "draft_ready", _is_current, _withheld),
     Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed),

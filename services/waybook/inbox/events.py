@@ -1,6 +1,6 @@
 """The typed events of the `inbox` agent."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -212,6 +212,20 @@ class ReplySent(Event, frozen=True, kw_only=True):
     """The provider confirmed the reply."""
 
     message_id: str
+
+
+class ReplyReturned(ExternalEvent, frozen=True, kw_only=True):
+    """The reply came to a bad end after it left: it bounced, or its recipient called it spam.
+
+    `message_id` is that of the reply, `report` the run of the mail that says so, `at` when that came in (ms, UTC).
+    """
+
+    kind: Literal["bounced", "complained"]
+    message_id: str
+    report: str = ""
+    status: str = ""
+    text: str = ""
+    at: int = 0
 
 
 class ReplyFailed(Event, frozen=True, kw_only=True):

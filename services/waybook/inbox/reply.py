@@ -60,6 +60,12 @@ class _Received(msgspec.Struct, frozen=True):
 _received = msgspec.json.Decoder(_Received).decode
 
 
+def author_of(run: Run) -> str:
+    """The author's address, as intake recorded it; empty where there is none."""
+    author = _received(run.log[0].payload).mail.author
+    return author.address if author is not None else ""
+
+
 def reply_of(run: Run) -> Reply | None:
     """The reply that the run's draft makes; None without a draft. `to` is empty where nobody can be answered.
 

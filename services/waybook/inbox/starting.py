@@ -47,8 +47,12 @@ def mail_start(
     mailbox: str,
     received_at: int,
     own_addresses: Collection[str] = (),
+    live: bool = False,
 ) -> MailStart:
-    """The start of a mail's run. Never raises for what the mail holds. `received_at` in ms, UTC."""
+    """The start of a mail's run. Never raises for what the mail holds. `received_at` in ms, UTC.
+
+    `live`: it came by a channel on which the rate of each sender is kept, and not from a file that a person named.
+    """
     mail, files = parse_with_files(raw, tuple(own_addresses))
     run = mail_run_id(raw, mail, tenant=tenant, mailbox=mailbox)
     objects: dict[str, bytes] = {}
@@ -72,6 +76,8 @@ def mail_start(
         thread=thread_token(raw, mail, tenant=tenant, mailbox=mailbox),
         mailbox=mailbox,
         id=mail.message_id,
+        sender=mail.author.address or None if mail.author is not None else None,
+        live=live,
     )
     return MailStart(RunKey(tenant, AGENT, run), payload, objects)
 

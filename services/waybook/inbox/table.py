@@ -7,7 +7,7 @@ import msgspec
 from waybook.engine.definition import Row, Table
 from waybook.engine.inputs import World
 from waybook.engine.run import Run
-from waybook.inbox import approved, redraft
+from waybook.inbox import approved, redraft, returned
 from waybook.inbox import events as ev
 from waybook.inbox.remarks import answer_address, remarks
 from waybook.inbox.reply import EFFECT
@@ -18,12 +18,30 @@ STATES = (
 )  # fmt: skip
 
 
+SENDER_BLOCKED = "sender_blocked"
+"""The flag of a start whose sender is blocked, and the reason why such a mail is archived."""
+
+
 def _plain(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
 def _is_automated(run: Run, event: ev.MailReceived, world: World) -> bool:
     return event.mail.automated is not None
+
+
+def _is_report(run: Run, event: ev.MailReceived, world: World) -> bool:
+    """A report that one of our replies came to a bad end."""
+    return event.mail.automated is not None and returned.is_bad_end(event.mail.delivery)
+
+
+def _is_blocked(run: Run, event: ev.MailReceived, world: World) -> bool:
+    """A person blocked its sender before it came."""
+    return SENDER_BLOCKED in run.flags
+
+
+def _archive_blocked(run: Run, event: ev.MailReceived) -> dict[str, Any]:
+    return {"archive_reason": SENDER_BLOCKED, **_received(run, event)}
 
 
 def _archive_automated(run: Run, event: ev.MailReceived) -> dict[str, Any]:
@@ -154,6 +172,10 @@ def _retried(run: Run, event: Any) -> dict[str, Any]:
 
 
 ROWS = (
+    Row("E2_blocked", "received", "MailReceived", "archived", guard=_is_blocked, fields=_archive_blocked),
+    Row(
+        "E2_report", "received", "MailReceived", "archived", _is_report, _archive_automated, tells=returned.tell_replied
+    ),
     Row("E2", "received", "MailReceived", "archived", guard=_is_automated, fields=_archive_automated),
     Row("E1", "received", "MailReceived", "security_check", fields=_received),
     Row("E3", "security_check", "ScanPassed", "classifying", fields=_flags),
@@ -161,7 +183,7 @@ ROWS = (
     Row("E4", "security_check", "ThreatFound", "quarantined", fields=_flags),
     Row("E5", "security_check", "SpamFound", "archived", fields=_spam),
     Row("E6", "quarantined", "MailReleased", "received", fields=_released, restart=True),
-    Row("E7", "quarantined", "SenderBlocked", "archived", fields=_blocked),
+    Row("E7", "quarantined", "SenderBlocked", "archived", fields=_blocked, tells=returned.tell_blocked),
     Row("context", "classifying", "ContextRetrieved", fields=_retrieved),
     Row("E8", "classifying", "MailClassified", "drafting", fields=_classified),
     Row("E8_several", "classifying", "SeveralIntents", "drafting", fields=_classified),
@@ -175,7 +197,7 @@ ROWS = (
     Row("E14", "drafting", "ReviewRequested", "draft_ready", fields=_reviewed),
     *approved.APPROVING,
     Row("E17", "draft_ready", "DraftRejected", "rejected", fields=_rejected),
-    Row("E18", "draft_ready", "SenderBlocked", "archived", fields=_blocked),
+    Row("E18", "draft_ready", "SenderBlocked", "archived", fields=_blocked, tells=returned.tell_blocked),
     Row("save", "draft_ready", "DraftSaved", fields=_saved),
     redraft.ROW,
     # An edit takes the approval back, also within the undo window.
@@ -184,7 +206,8 @@ ROWS = (
     Row("E21", "failed", "RetryRequested", "received", approved.is_repeat, _retried),
     approved.REDRAFT,
     Row("F", "*", "StepFailed", "failed", fields=_failed),
-    Row("A", "*", "SenderBlocked", "archived", fields=_blocked),
+    Row("A", "*", "SenderBlocked", "archived", fields=_blocked, tells=returned.tell_blocked),
+    Row("returned", "*", "ReplyReturned", None, returned.is_news, returned.returned, tells=returned.tell_outcome),
 )
 
 TABLE = Table(
@@ -207,6 +230,7 @@ TABLE = Table(
         "approved": approved.why_approved,
         "failed": approved.why_failed,
     },
+    facts=frozenset({ev.ReplyReturned.__name__}),
     refusals={
         "SendCancelled": approved.why_no_undo,
         "DraftSaved": approved.why_no_save,

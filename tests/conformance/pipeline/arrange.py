@@ -12,6 +12,7 @@ from tests.conformance.pipeline.path import way, waypoints
 from tests.conformance.pipeline.scribe import Scribe
 
 from waybook.engine.definition import FAILED, Row
+from waybook.engine.digest import idempotency_key
 from waybook.engine.inputs import Failed, Retry
 from waybook.engine.lifecycle import move, take_row
 from waybook.engine.recorder import Holder, Recorder
@@ -130,6 +131,9 @@ class Arranger:
             await self.scribe.outside(event, expires=self.approval_ends)
             return
         fields = {k: v for k, v in results.row_fields(row, self.given).items() if v is not None}
+        if row.next == "sent":
+            key = self.scribe.run.key
+            fields["sent_message_id"] = f"<{idempotency_key(key, 'send/mail/reply/1')}.{key.run}@ours.example>"
         await self.scribe.force(row.name, fields, self.given.get("archiveReason"))
 
     def _at_approval(self) -> None:

@@ -10,6 +10,7 @@ from tests.conformance.pipeline import history as h
 from tests.conformance.pipeline import threads
 from tests.conformance.pipeline.compare import Differences, differences
 from tests.conformance.pipeline.expect import reads
+from tests.conformance.pipeline.expect_senders import sender_called
 from tests.conformance.pipeline.expect_sends import cancelled_sends, config_after, latest_status
 from tests.conformance.pipeline.messages import Message
 from tests.conformance.pipeline.product import TENANT
@@ -19,7 +20,7 @@ from waybook.engine.aggregates.keys import policy_key
 from waybook.engine.aggregates.policy import policy_of
 from waybook.engine.hold import why
 from waybook.events import engine as e
-from waybook.inbox.agent import sender_address
+from waybook.inbox.reply import author_of
 from waybook.services.walker.lifecycle import Lifecycle
 
 WORDS = {"MailReleased": "released", "SenderBlocked": "sender_blocked"}
@@ -49,7 +50,12 @@ async def _effects(world: World, value: Any) -> Differences:
         counts["pipeline_start"] += h.pipeline_starts(history, since)
         counts.update(f"enqueue_step:{kind}" for kind in h.enqueued(history, since))
         counts["schedule_send"] += sum(t.timer_class == "send" for t in history.events(e.TimerArmed, since))
-    unread = [k for k, n in value.items() if k not in ("pipeline_start", "schedule_send") and not _is_read(k, n)]
+        counts["outcome_feedback:bounce"] += sum(
+            x.event == "ReplyReturned" and b'"bounced"' in bytes(x.payload)
+            for x in history.events(e.EventPublished, since)
+        )
+    known = ("pipeline_start", "schedule_send", "outcome_feedback:bounce")
+    unread = [k for k, n in value.items() if k not in known and not _is_read(k, n)]
     if unread:
         raise Unsupported(f"expect.effects.{', '.join(unread)}: not read yet")
     return differences(value, {**dict.fromkeys(value, 0), **counts})
@@ -108,14 +114,9 @@ async def _config_after(world: World, value: Any) -> Differences:
 
 @reads("blocklist")
 async def _blocklist(world: World, value: Any) -> Differences:
-    """Addresses of the senders whom people blocked, as their runs tell."""
-    blocked: list[str] = []
-    for history in await world.histories():
-        said = history.run is not None and any(p.event == "SenderBlocked" for p in history.run.log)
-        if said and history.run is not None:
-            start = history.run.log[0]
-            mail = world.definition.decode(start.event, start.schema, start.payload)
-            blocked.append(sender_address(mail.mail))  # type: ignore[attr-defined]
+    """Addresses of the senders whom people blocked, as intake finds them."""
+    authors = {author_of(h.run) for h in await world.histories() if h.run is not None}
+    blocked = [a for a in authors if a and (await sender_called(world, a)).block.on]
     return differences(value, sorted(set(blocked)))
 
 

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 # The modules of verbs and of readers register themselves.
 import tests.conformance.pipeline.expect_context
 import tests.conformance.pipeline.expect_records
+import tests.conformance.pipeline.expect_senders
 import tests.conformance.pipeline.expect_states
 import tests.conformance.pipeline.expect_steps
 import tests.conformance.pipeline.verbs_flow

@@ -11,6 +11,7 @@ from tests.conformance.pipeline.client import Asked
 from tests.conformance.pipeline.messages import Message
 
 from waybook.agents.definition import AgentDefinition, define
+from waybook.engine.aggregates.sender import Rate
 from waybook.engine.ports import Clock
 from waybook.inbox.agent import Inbox
 from waybook.inbox.brakes import Brakes
@@ -35,6 +36,7 @@ CONFIG_READ: frozenset[str] = frozenset(
         "daily_count",
         "reset_passed",
         "reconcile_after_minutes",
+        "rate_limit",
     }
 )
 """Members of `given.config` that this build's product knows."""
@@ -95,10 +97,16 @@ def provides(world: "World") -> dict[type, Any]:
     }
 
 
+def arrivals(config: Mapping[str, Any]) -> Rate | None:
+    """How fast one sender's mails may begin on live channels."""
+    given = config.get("rate_limit")
+    return Rate(given["per_minute"], given["burst"]) if given else None
+
+
 def take_in(world: "World", raw: bytes) -> MailStart:
-    """The start of a mail, as the product's intake makes it."""
+    """The start of a mail, as the product's intake makes it on a live channel."""
     own = (world.case.given.get("config") or {}).get("own_addresses", DEFAULTS["own_addresses"])
-    return mail_start(raw, tenant=TENANT, mailbox=MAILBOX, received_at=world.clock.now(), own_addresses=own)
+    return mail_start(raw, tenant=TENANT, mailbox=MAILBOX, received_at=world.clock.now(), own_addresses=own, live=True)
 
 
 def current_text(world: "World", message: Message) -> str:

@@ -10,13 +10,17 @@ from waybook.engine.run import Timer
 from waybook.events.engine import TimerClass
 from waybook.events.subjects import RunKey
 from waybook.services.scheduler.doing import Doer
-from waybook.services.scheduler.effects import ArmTimer, CancelTimer, Effect, handed_over
+from waybook.services.scheduler.effects import ArmTimer, CancelTimer, Effect, Give, handed_over
 from waybook.services.scheduler.fires import Fires
 from waybook.services.scheduler.following import follow
 from waybook.services.scheduler.hints import NoHints
 
 if TYPE_CHECKING:
     from tests.conformance.pipeline.world import World
+
+
+TELLING = ("signal", "record")
+"""Verbs by which the relay has others learn a fact."""
 
 
 class _Tracked:
@@ -66,8 +70,9 @@ class Scheduling:
         self._doer = Doer(self._timers, cast(CommandQueue, _Tracked(world)), self._clock, _Unsent(world))
         self._read: dict[RunKey, int] = {}
 
-    async def _follow(self) -> None:
-        """Does what the commits since the last time ask for."""
+    async def _follow(self) -> bool:
+        """Does what the commits since the last time ask for; whether anybody was told anything."""
+        told = False
         for history in await self._world.histories():
             effects: list[Effect] = []
             for commit, _, _ in history.commits:
@@ -78,9 +83,13 @@ class Scheduling:
             wanted = [
                 one
                 for one in effects
-                if isinstance(one, CancelTimer) or (isinstance(one, ArmTimer) and one.timer.name in pending)
+                if isinstance(one, CancelTimer)
+                or (isinstance(one, Give) and one.verb in TELLING)
+                or (isinstance(one, ArmTimer) and one.timer.name in pending)
             ]
+            told = told or any(isinstance(one, Give) for one in wanted)
             await self._doer.do(wanted)
+        return told
 
     async def follow_all(self) -> None:
         """Does what commits ask for, those of system aggregates included: a kill switch has sends looked at."""
@@ -91,6 +100,11 @@ class Scheduling:
                 if commit.version > self._read.get(key, 0):
                     await self._doer.do(follow(key, commit, {}))
             self._read[key] = history.version
+
+    async def tell(self) -> None:
+        """Has others learn what runs tell, and those what these tell in turn."""
+        while await self._follow():
+            await self._world.settle()
 
     async def next_due(self) -> int | None:
         """When the next one-shot timer falls due, in ms UTC; retries are for the periodic job."""

@@ -42,6 +42,16 @@ async def receive(world: World, action: Action) -> None:
     world.hear(people.outcome(one, human=False) for one in asked)
 
 
+@verb("receive_burst", "count", "from")
+async def receive_burst(world: World, action: Action) -> None:
+    """Mails of one sender within one second, each with a thread and a Message-ID of its own."""
+    for number in range(int(action["count"])):
+        one = {"from": action["from"], "thread": f"burst-{number}", "id": f"burst-{number}"}
+        given = _given(one, number)
+        await _arrive(world, one, given, mail.build(given))
+    await world.settle()
+
+
 def _given(action: Action, number: int) -> dict[str, Any]:
     identity = action.get("message_id", mail.message_id(f"received-{number}-{action.get('id', '')}"))
     return {

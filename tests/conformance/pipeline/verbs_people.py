@@ -89,6 +89,7 @@ async def undo(world: World, action: Action) -> None:
 @verb("block_sender", *COMMON)
 async def block_sender(world: World, action: Action) -> None:
     await say(world, action, lambda a: ev.SenderBlocked(by=a["user"]))
+    await world.scheduling.tell()
 
 
 @verb("release_quarantine", *COMMON)
@@ -115,7 +116,7 @@ async def compensate(world: World, action: Action) -> None:
 
 
 for _name in (
-    "take_over", "request_reply", "dismiss_update", "archive_ended", "deploy", "receive_burst", "receive_every",
+    "take_over", "request_reply", "dismiss_update", "archive_ended", "deploy", "receive_every",
 ):  # fmt: skip
 
     @verb(_name, any_member=True)

@@ -16,6 +16,7 @@ from waybook.agents.definition import AgentDefinition
 from waybook.agents.effects import EffectAdapter, Effects
 from waybook.agents.reading import StepBody
 from waybook.agents.signature import Signature
+from waybook.engine.aggregates.sender import Rate
 from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
 
 CONTEXT = "conformance_context"
@@ -90,6 +91,7 @@ def start_worker(
     effects: ScriptedEffects,
     mails: EffectAdapter,
     offset_ms: int = 0,
+    arrivals: Rate | None = None,
 ) -> Worker:
     """A new process with an empty memory that takes commands."""
     worker: list[Worker] = []
@@ -101,7 +103,7 @@ def start_worker(
             step: _gated(body, name, fuse, gate, script, traffic, effects) for step, body in definition.bodies.items()
         },
     )
-    options = WalkerOptions(name=name, pull_s=0.5, strict=True)
+    options = WalkerOptions(name=name, pull_s=0.5, strict=True, arrivals=arrivals)
     walker = Walker(
         [gated], behind, provides=provides, effects={**effects.adapters(fuse), "mail": mails}, options=options
     )

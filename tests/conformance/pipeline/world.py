@@ -108,6 +108,7 @@ class World:
                     effects=self.effects,
                     mails=self.mails,
                     offset_ms=offset,
+                    arrivals=product.arrivals(self.config),
                 )
             )
 

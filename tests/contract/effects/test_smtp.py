@@ -16,7 +16,7 @@ from waybook.adapters.memory.objects import MemoryObjects
 from waybook.agents.effects import DeadlinePassed, Done, NotDone, NotThere, Unsure
 
 ASKED = call(to=["Ana <ana@customer.example>"], subject="Your question", text="It ships today.\n.\n..and a dot")
-IDENTITY = "<waybook-k1@shop.example>"
+IDENTITY = "<waybook-k1.r@shop.example>"
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""A mail as it is sent: built from parameters, the same Message-ID for every attempt at one operation."""
+"""A mail as it is sent: built from parameters, the same Message-ID for every attempt at one operation.
+
+It names the operation and the run, so that a report about the mail (a bounce, a complaint) finds the way back.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -47,7 +50,7 @@ async def mail_of(call: EffectCall, sender: str, objects: Objects | None) -> Mai
         raise InvalidInput("a mail needs somebody in `to`, `cc` or `bcc`")
     origin = params.get("from") or sender
     address = _bare(origin, "from")
-    identity = f"<{call.idempotency_key}@{address.rpartition('@')[2]}>"
+    identity = f"<{call.idempotency_key}.{call.run.rpartition('.')[2]}@{address.rpartition('@')[2]}>"
     if params.get("artifact") is not None or params.get("base64") is not None:
         whole = {k: v for k, v in params.items() if k in ("artifact", "base64", "sha256")}
         return _as_given(await content_of(whole, objects), identity, address, recipients)

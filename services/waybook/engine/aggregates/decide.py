@@ -6,18 +6,24 @@ from typing import Any
 from waybook.engine.aggregates import grants as g
 from waybook.engine.aggregates.grants import Grants, grants_of
 from waybook.engine.aggregates.ledger import ledger_of, reservation
+from waybook.engine.aggregates.outcomes import is_counted
 from waybook.engine.aggregates.policy import policy_of
 from waybook.engine.aggregates.requests import (
+    Admit,
     Asked,
+    BlockSender,
     Body,
     ChangeGrant,
     ChangePolicy,
+    Learn,
     Record,
     Reserve,
     SetKillSwitch,
     SetThread,
     SettleReservation,
+    TrustSender,
 )
+from waybook.engine.aggregates.sender import MOST_CATEGORIES, Rate, admit, sender_of
 from waybook.engine.aggregates.thread import holds_change, holds_member, thread_of
 from waybook.engine.fold import apply, seal
 from waybook.engine.inputs import Accepted, Decision, Nothing, Outcome, Refused
@@ -159,10 +165,47 @@ def _settle(run: Run | None, body: SettleReservation, by: str, now: int) -> Said
     return (e.ReservationSettled(run=body.run, execution=body.execution, outcome=body.outcome),)
 
 
+def _admit(run: Run | None, body: Admit, by: str, now: int) -> Said:
+    place = admit(sender_of(run), body.run, Rate(body.per_minute, body.burst), now)
+    return (place,) if place is not None else Nothing("already_there")
+
+
+def _learn(run: Run | None, body: Learn, by: str, now: int) -> Said:
+    fact = body.fact
+    if isinstance(fact, e.OutcomeCounted):
+        return Nothing("applied") if is_counted(run, fact) else (fact,)
+    if isinstance(fact, e.SenderBlockSet):
+        return Nothing("already_there") if sender_of(run).block.on == fact.on else (fact,)
+    return _trust(run, fact) if isinstance(fact, e.SenderTrustSet) else (fact,)
+
+
+def _trust(run: Run | None, fact: e.SenderTrustSet) -> Said:
+    known = sender_of(run).distrust
+    if fact.trusted != (fact.category in known):
+        return Nothing("already_there")
+    if len(known) >= MOST_CATEGORIES and not fact.trusted:
+        return Nothing("full")
+    return (fact,)
+
+
+def _block_sender(run: Run | None, body: BlockSender, by: str, now: int) -> Said:
+    return _learn(run, Learn(e.SenderBlockSet(on=body.on, by=by, reason=body.reason)), by, now)
+
+
+def _trust_sender(run: Run | None, body: TrustSender, by: str, now: int) -> Said:
+    if not body.category:
+        return Refused("invalid_input", "trust is given for a category of mails")
+    return _trust(run, e.SenderTrustSet(category=body.category, trusted=body.trusted, by=by, reason=body.reason))
+
+
 _LEDGERS = ("@budget", "@sender")
 _DECIDERS: dict[type[Body], tuple[tuple[str, ...], Callable[[Run | None, Any, str, int], Said]]] = {
     Record: (("@thread",), _record),
     SetThread: (("@thread",), _set_thread),
+    Admit: (("@sender",), _admit),
+    Learn: (("@sender", "@outcomes", "@budget"), _learn),
+    BlockSender: (("@sender",), _block_sender),
+    TrustSender: (("@sender",), _trust_sender),
     SetKillSwitch: (("@policy",), _set_kill_switch),
     ChangePolicy: (("@policy",), _change_policy),
     ChangeGrant: (("@grants",), _change_grant),
@@ -171,6 +214,8 @@ _DECIDERS: dict[type[Body], tuple[tuple[str, ...], Callable[[Run | None, Any, st
 }
 _WORDS: dict[type[Body], str] = {
     SetThread: g.THREAD,
+    BlockSender: g.SENDERS,
+    TrustSender: g.SENDERS,
     SetKillSwitch: g.KILL_SWITCH,
     ChangePolicy: g.POLICY,
     ChangeGrant: g.GRANTS,

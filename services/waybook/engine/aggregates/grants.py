@@ -11,6 +11,7 @@ KILL_SWITCH = "kill-switch"
 POLICY = "policy"
 GRANTS = "grants"
 THREAD = "thread"
+SENDERS = "senders"
 """What may be granted. `decide` covers every approval, `decide:<action>` those of one action, `*` everything."""
 
 _VERSION, _PEOPLE = "version", "people"

@@ -28,6 +28,11 @@ def budget_key(tenant: str, scope: str, now: int) -> RunKey:
     return RunKey(tenant, "@budget", check_token("budget", f"{scope}-{now // DAY_MS}", RUN_TOKEN))
 
 
+def outcomes_key(tenant: str, at: int) -> RunKey:
+    """What became of the unattended replies of the day of `at` (ms, UTC)."""
+    return RunKey(tenant, "@outcomes", f"replies-{at // DAY_MS}")
+
+
 def sender_key(tenant: str, address: str) -> RunKey:
     """The rates of one sender, by the digest of the address in lower case."""
     return RunKey(tenant, "@sender", digest_token(tenant, "sender", address.lower()))

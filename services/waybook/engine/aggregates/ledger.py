@@ -66,6 +66,10 @@ def fold_reserved(run: Run, event: e.Reserved, name: str, at: int) -> None:
     run.fields[_SETTLED] = {k: how for k, how in settled.items() if k != key} if key in settled else settled
 
 
+def fold_spent(run: Run, event: e.Spent, name: str, at: int) -> None:
+    run.fields[_USED] = run.fields.get(_USED, 0) + event.amount
+
+
 def fold_settled(run: Run, event: e.ReservationSettled, name: str, at: int) -> None:
     key = reservation(event.run, event.execution)
     held = dict(run.fields.get(_HELD, {}))

@@ -13,6 +13,35 @@ class Record(msgspec.Struct, frozen=True):
     fact: e.ThreadJoined | e.ThreadContextChanged
 
 
+class Admit(msgspec.Struct, frozen=True):
+    """A message of a sender came by a live channel; asking again for the same run finds the first place."""
+
+    run: str
+    per_minute: int
+    burst: int
+
+
+class Learn(msgspec.Struct, frozen=True):
+    """A fact that a run tells is added, unless the aggregate holds it."""
+
+    fact: e.OutcomeCounted | e.SenderBlockSet | e.SenderTrustSet | e.Spent
+
+
+class BlockSender(msgspec.Struct, frozen=True):
+    """A person blocks a sender, or reads them again."""
+
+    on: bool
+    reason: str | None = None
+
+
+class TrustSender(msgspec.Struct, frozen=True):
+    """A person says whether replies to a sender's mails of a category may leave without a person."""
+
+    category: str
+    trusted: bool
+    reason: str | None = None
+
+
 class SetThread(msgspec.Struct, frozen=True):
     """A person closes or opens a thread."""
 
@@ -63,7 +92,19 @@ class SettleReservation(msgspec.Struct, frozen=True):
     outcome: Literal["used", "released"]
 
 
-Body = Record | SetThread | SetKillSwitch | ChangePolicy | ChangeGrant | Reserve | SettleReservation
+Body = (
+    Record
+    | Admit
+    | Learn
+    | BlockSender
+    | TrustSender
+    | SetThread
+    | SetKillSwitch
+    | ChangePolicy
+    | ChangeGrant
+    | Reserve
+    | SettleReservation
+)
 
 
 class Asked(msgspec.Struct, frozen=True):

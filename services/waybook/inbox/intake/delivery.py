@@ -1,4 +1,4 @@
-"""Delivery status notifications (RFC 3464): what became of a mail that was sent from here, or in our name."""
+"""What became of a mail that was sent from here, or in our name: delivery reports (RFC 3464), complaints (RFC 5965)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,9 @@ def delivery_report(blocks: Sequence[Mapping[str, str]], original_id: str | None
     `blocks` are its groups of fields, by lower-case name. An action that the standard does not know counts by its
     status code, so that a delay is never taken for a failure.
     """
+    complaint = next((b for b in blocks if b.get("feedback-type", "").strip()), None)
+    if complaint is not None:
+        return _complaint(complaint, original_id)
     found = next((b for b in blocks if b.get("action", "").strip() or b.get("status", "").strip()), None)
     if found is None:
         return None
@@ -29,5 +32,19 @@ def delivery_report(blocks: Sequence[Mapping[str, str]], original_id: str | None
         recipient=one_line(recipient).strip("<> ")[:320],
         status=code,
         diagnostic=one_line(_TYPE.sub("", found.get("diagnostic-code", "")))[:300],
+        original_id=original_id,
+    )
+
+
+def _complaint(block: Mapping[str, str], original_id: str | None) -> DeliveryReport | None:
+    """A feedback report: somebody called the mail spam, or worse. That it is no spam after all is no complaint."""
+    kind = one_line(block["feedback-type"]).strip().lower()
+    if kind == "not-spam":
+        return None
+    recipient = block.get("original-rcpt-to") or block.get("removal-recipient") or ""
+    return DeliveryReport(
+        action="complained",
+        recipient=one_line(recipient).strip("<> ")[:320],
+        diagnostic=kind[:300],
         original_id=original_id,
     )

@@ -52,7 +52,8 @@ class Invitation(msgspec.Struct, frozen=True):
 
 
 class DeliveryReport(msgspec.Struct, frozen=True):
-    """What became of a mail, as a mail server says: `action` is one of failed, delayed, delivered, relayed, expanded.
+    """What became of a mail, as a mail server says: `action` is one of failed, delayed, delivered, relayed, expanded;
+    `complained` where a recipient called it spam.
 
     `status` is the enhanced code (such as 5.1.1), `original_id` the Message-ID of the mail that it is about.
     """

@@ -21,7 +21,9 @@ MAX_TEXT = 1024 * 1024
 _BOUNDARY_LINE = re.compile(r"^--([^\s-][^\r\n]{0,69}?)(?:--)?[ \t]*$", re.MULTILINE)
 _TYPE = re.compile(r"[!#-'*+.0-9a-z^-~-]{1,127}/[!#-'*+.0-9a-z^-~-]{1,127}")
 _NO_VALUE = re.compile(r";\s*[\w-]+\*?(?:\d+\*?)?\s*(?:;|$)")
-_REPORT_TYPES = frozenset({"text/rfc822-headers", "message/delivery-status", "message/disposition-notification"})
+_REPORT_TYPES = frozenset(
+    {"text/rfc822-headers", "message/delivery-status", "message/disposition-notification", "message/feedback-report"}
+)
 _RICH = frozenset({"text/enriched", "text/richtext"})
 
 

@@ -9,6 +9,7 @@ import msgspec
 from waybook.engine.inputs import ChildAnswer
 from waybook.engine.ports import TimerRef
 from waybook.events import engine as e
+from waybook.events.command import SignalPayload
 from waybook.events.commit import Commit, event_name
 from waybook.events.headers import PARENT, types_of
 from waybook.events.subjects import AGENT_TOKEN, RUN_TOKEN, RunKey
@@ -59,6 +60,16 @@ def _cancel_requested(event: e.CancelRequested, at: _Place) -> Effect | None:
     return Give(command_id(at.key, at.name, "cancel"), target, "cancel", {"reason": event.reason})
 
 
+def _told(event: e.RunTold, at: _Place) -> Effect | None:
+    """A fact for another run of the tenant is a signal, one for a system aggregate a record."""
+    told = _run(at.key.tenant, event.agent, event.run)
+    if told is None:
+        return None
+    verb = "record" if event.agent.startswith("@") else "signal"
+    payload = SignalPayload(event=event.event, body=event.body, schema=event.schema)
+    return Give(command_id(at.key, at.name, "tell"), told, verb, payload)
+
+
 def _run(tenant: str, agent: str, run: str) -> RunKey | None:
     """The run of these names; None, with an error in the log, for what no subject may name."""
     if AGENT_TOKEN.fullmatch(agent) and RUN_TOKEN.fullmatch(run):
@@ -96,6 +107,7 @@ _RULES: Mapping[type, Callable[[Any, _Place], Effect | None]] = {
     e.StepOffered: _offered,
     e.ChildRequested: _child_requested,
     e.CancelRequested: _cancel_requested,
+    e.RunTold: _told,
     e.KillSwitchSet: _kill_switch,
     e.RunEnded: _ended,
     e.StepFailed: _failed,

@@ -7,7 +7,6 @@ body that is cancelled leaves the call to its end, and what came of it is stored
 import asyncio
 import hashlib
 import logging
-from base64 import b32encode
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,7 +24,7 @@ from waybook.agents.effects import (
     UnknownEffect,
     Unsure,
 )
-from waybook.engine.digest import canonical
+from waybook.engine.digest import canonical, idempotency_key
 from waybook.engine.inputs import Accepted, Nothing, Refused
 from waybook.engine.intents import UNDO, Effect, Intend, Park, Settle, SettledBy
 from waybook.engine.operations import (
@@ -378,13 +377,6 @@ class EffectsDesk:
         finally:
             if not lock.locked() and self._turns.get(name) is lock:
                 del self._turns[name]
-
-
-def idempotency_key(key: RunKey, operation: str) -> str:
-    """What other sides know an operation by: the same for all attempts at it, and for no other. 32 characters."""
-    name = (key.tenant, key.agent, key.run, operation)
-    digest = hashlib.sha256("\0".join(name).encode()).digest()
-    return b32encode(digest[:20]).decode().lower()
 
 
 _OUTCOMES: Mapping[type, Any] = {Done: "succeeded", NotDone: "failed", Unsure: "unknown", NotThere: "absent"}

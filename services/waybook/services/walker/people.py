@@ -1,4 +1,4 @@
-"""What people ask of system aggregates: the verbs `kill-switch`, `policy`, `grants` and `thread`."""
+"""What people ask of system aggregates, and what runs have them learn (the verb `record`, the relay's alone)."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -7,9 +7,21 @@ import msgspec
 
 from waybook.engine.aggregates.grants import Grants, grants_of
 from waybook.engine.aggregates.keys import grants_key
-from waybook.engine.aggregates.requests import Asked, Body, ChangeGrant, ChangePolicy, SetKillSwitch, SetThread
+from waybook.engine.aggregates.requests import (
+    Asked,
+    BlockSender,
+    Body,
+    ChangeGrant,
+    ChangePolicy,
+    Learn,
+    SetKillSwitch,
+    SetThread,
+    SettleReservation,
+    TrustSender,
+)
 from waybook.engine.ports import Delivery
-from waybook.events.command import Command
+from waybook.events import engine as e
+from waybook.events.command import Command, SignalPayload
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import CommandSubject
 from waybook.services.walker.aggregates import Aggregates
@@ -49,6 +61,21 @@ class ThreadPayload(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
+class BlockPayload(msgspec.Struct, frozen=True):
+    """Payload of the verb `block` to `@sender`."""
+
+    on: bool
+    reason: str | None = None
+
+
+class TrustPayload(msgspec.Struct, frozen=True):
+    """Payload of the verb `trust` to `@sender`."""
+
+    category: str
+    trusted: bool
+    reason: str | None = None
+
+
 def _kill_switch(raw: bytes) -> Body:
     given = msgspec.json.decode(raw, type=KillSwitchPayload)
     return SetKillSwitch(given.on, given.reason)
@@ -73,11 +100,45 @@ def _thread(raw: bytes) -> Body:
     return SetThread(given.status, given.reason)
 
 
+def _block(raw: bytes) -> Body:
+    given = msgspec.json.decode(raw, type=BlockPayload)
+    return BlockSender(given.on, given.reason)
+
+
+def _trust(raw: bytes) -> Body:
+    given = msgspec.json.decode(raw, type=TrustPayload)
+    return TrustSender(given.category, given.trusted, given.reason)
+
+
+RECORD = "record"
+_FACTS: dict[str, tuple[str, type[e.EngineEvent]]] = {
+    "ReservationSettled": ("@budget @sender", e.ReservationSettled),
+    "SenderBlockSet": ("@sender", e.SenderBlockSet),
+    "SenderTrustSet": ("@sender", e.SenderTrustSet),
+    "OutcomeCounted": ("@outcomes", e.OutcomeCounted),
+}
+"""Facts that runs tell, and which aggregates keep them."""
+
+
+def _recorded(agent: str, raw: bytes) -> Body:
+    told = msgspec.json.decode(raw, type=SignalPayload)
+    of, kind = _FACTS.get(told.event, ("", None))
+    if kind is None or agent not in of.split():
+        raise InvalidInput(f"{agent} learns nothing of {told.event}")
+    fact = msgspec.json.decode(told.body, type=kind)
+    if isinstance(fact, e.ReservationSettled):
+        return SettleReservation(fact.run, fact.execution, fact.outcome)
+    assert isinstance(fact, e.OutcomeCounted | e.SenderBlockSet | e.SenderTrustSet)
+    return Learn(fact)
+
+
 _VERBS: dict[str, tuple[str, Callable[[bytes], Body]]] = {
     "kill-switch": ("@policy", _kill_switch),
     "policy": ("@policy", _policy),
     "grants": ("@grants", _grants),
     "thread": ("@thread", _thread),
+    "block": ("@sender", _block),
+    "trust": ("@sender", _trust),
 }
 
 
@@ -100,16 +161,26 @@ class PeopleDesk:
 
 
 def _read(subject: CommandSubject, command: Command) -> Asked:
+    if subject.verb == RECORD and subject.issuer == "relay":
+        return _told(subject.key.agent, command)
     agent, decode = _VERBS.get(subject.verb, ("", None))
     if decode is None or agent != subject.key.agent:
         known = ", ".join(f"{verb} ({of})" for verb, (of, _) in _VERBS.items())
         raise InvalidInput(f"{subject.key.agent} knows no verb {subject.verb!r}; there are {known}")
     if subject.issuer not in PEOPLE:
         raise NotPermitted(f"the verb {subject.verb} is for people, not for {subject.issuer}")
-    if agent != "@thread" and subject.key.run != "_":
+    if agent not in ("@thread", "@sender") and subject.key.run != "_":
         raise InvalidInput(f"there is one {agent} a tenant; its run is `_`, not {subject.key.run!r}")
     try:
         body = decode(bytes(command.payload))
     except UNREADABLE as error:
         raise InvalidInput(f"the payload of {subject.verb} cannot be used: {error}") from error
     return Asked(body, command.actor, command.id, command.expires_at, command.if_version)
+
+
+def _told(agent: str, command: Command) -> Asked:
+    """A fact is what it is, whenever it comes: it does not expire, and no grant is asked for."""
+    try:
+        return Asked(_recorded(agent, bytes(command.payload)), command.actor, command.id)
+    except UNREADABLE as error:
+        raise InvalidInput(f"the payload of {RECORD} cannot be used: {error}") from error

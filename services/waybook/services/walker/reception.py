@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from waybook.agents.definition import AgentDefinition
-from waybook.engine.inputs import ChildAnswer, Delivered, Refused
+from waybook.engine.inputs import ChildAnswer, Delivered, Refused, Start
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, StartPayload
 from waybook.events.engine import ThreadJoined
@@ -18,6 +18,7 @@ from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Lifecycle
 from waybook.services.walker.people import PeopleDesk
 from waybook.services.walker.requests import check_issuer, check_tokens, read_command, read_request
+from waybook.services.walker.senders import Senders
 
 MOST_DELIVERIES = 10
 """How often a command is delivered without a commit of it before it is given up undecided (claims, rule 9)."""
@@ -34,6 +35,7 @@ class Reception:
         objects: Objects,
         is_broken: Callable[[Delivery], bool],
         people: PeopleDesk,
+        senders: Senders,
     ) -> None:
         self._definitions = definitions
         self._lifecycle = lifecycle
@@ -41,6 +43,7 @@ class Reception:
         self._objects = objects
         self._is_broken = is_broken
         self._people = people
+        self._senders = senders
 
     async def receive(self, delivery: Delivery) -> tuple[RunKey, Item] | None:
         """The run and the input; None for a delivery that was settled. Raises PortError, then call it again."""
@@ -93,6 +96,9 @@ class Reception:
             return None
         if start is not None and start.thread is not None and start.thread != subject.key.run:
             await self._join_thread(subject.key, start)
+        if start is not None and start.sender is not None and isinstance(request.body, Start):
+            body = await self._senders.meet(subject.key, request.body, start)
+            request = msgspec.structs.replace(request, body=body)
         return subject.key, Item(request, delivery, start)
 
     async def _with_stop(self, caller: RunKey, request: Delivered, said: ChildAnswer) -> Delivered:

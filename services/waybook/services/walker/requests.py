@@ -147,7 +147,7 @@ def check_issuer(subject: CommandSubject) -> None:
     """Timer and answer verbs come from the relay only, actors from the gateway and the command line only."""
     if subject.verb in ("timer", "exec", "answer") and subject.issuer != "relay":
         raise NotPermitted(f"the verb {subject.verb} is the relay's, not {subject.issuer}'s")
-    if subject.issuer == "relay" and subject.verb not in RELAY_VERBS | {"start", "retry", "cancel", "settle"}:
+    if subject.issuer == "relay" and subject.verb not in RELAY_VERBS | {"start", "retry", "cancel", "settle", "signal"}:
         raise NotPermitted(f"the relay may not give the verb {subject.verb}")
 
 

@@ -12,6 +12,7 @@ from waybook.agents.definition import AgentDefinition
 from waybook.agents.effects import EffectAdapter
 from waybook.agents.errors import DefinitionError
 from waybook.agents.findings import errors
+from waybook.engine.aggregates.sender import Rate
 from waybook.engine.hooks import ClaimsLost, CommandsTaken, Hook, WalkerState, ignore
 from waybook.engine.operations import CLOCK_MARGIN_MS
 from waybook.engine.ports import (
@@ -39,6 +40,7 @@ from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Lifecycle
 from waybook.services.walker.people import PeopleDesk
 from waybook.services.walker.reception import Reception
+from waybook.services.walker.senders import Senders
 from waybook.services.walker.snapshots import LongRuns
 from waybook.services.walker.solitude import Solitude
 from waybook.services.walker.threads import Threads
@@ -86,7 +88,8 @@ class WalkerOptions(msgspec.Struct, frozen=True):
     `stop_s`: how long a graceful stop may take, bodies in threads included. `strict`: a run actor that breaks stops the
     walker, instead of leaving its command to be redelivered. `clock_margin_ms`: how far the clocks of two walkers may be
     apart; so long after its last moment a side effect that is not there counts as absent. `executions`: how many one
-    commit begins; the rest is offered to all workers, by way of the scheduler. None: all of them.
+    commit begins; the rest is offered to all workers, by way of the scheduler. None: all of them. `arrivals`: how fast
+    one sender's messages may begin on live channels, None: as fast as they come.
     """
 
     name: str = "walker"
@@ -101,6 +104,7 @@ class WalkerOptions(msgspec.Struct, frozen=True):
     lane_slots: int = 16
     clock_margin_ms: int = CLOCK_MARGIN_MS
     executions: int | None = None
+    arrivals: Rate | None = None
 
 
 class Walker:
@@ -150,8 +154,9 @@ class Walker:
         self.aggregates = self.effects.aggregates = Aggregates(self.lifecycle, self.spawn)
         people = PeopleDesk(self.aggregates, self.correspondence)
         self._reception = Reception(
-            self.definitions, self.lifecycle, self.correspondence, ports.objects, self.is_broken, people
-        )
+            self.definitions, self.lifecycle, self.correspondence, ports.objects, self.is_broken, people,
+            Senders(self.aggregates, self._options.arrivals),
+        )  # fmt: skip
         self.solitude = Solitude(self, self._wake_pulls)
         self._actors: dict[RunKey, RunActor] = {}
         self._tasks: set[asyncio.Task[None]] = set()
