@@ -5,6 +5,7 @@ import zlib
 
 import msgspec
 
+from waybook.engine.aggregates.kept import restored
 from waybook.engine.run import Run
 from waybook.events.subjects import RunKey
 
@@ -49,6 +50,8 @@ def unpack(data: bytes, key: RunKey, code: str) -> Run | None:
         if head.code != code or head.digest != _digest(body):
             return None
         run = _decoder.decode(zlib.decompress(body))
+        if key.agent.startswith("@"):
+            run.fields = restored(run.fields)
     except (msgspec.DecodeError, zlib.error):
         return None
     fits = run.key == key and (run.version, run.sequence) == (head.version, head.sequence)
