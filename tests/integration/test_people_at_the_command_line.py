@@ -158,6 +158,15 @@ def test_a_command_that_is_repeated_gets_its_first_answer(shell: Shell, drafted:
     assert len([e for e in shell.json("show", drafted) if e["type"] == "ApprovalDecided"]) == 1
 
 
+def test_a_command_id_that_was_given_for_something_else_is_refused_aloud(shell: Shell, drafted: str) -> None:
+    """FB-03: another body under a known id is an error, whether the server's window is open or not; never a silent yes."""
+    name = f"twice-{drafted}"
+    assert shell.json("approve", drafted, "--as", "ann", "--command-id", name)["ok"]
+    refusal = shell.run("cancel", drafted, "--reason", "no", "--as", "ann", "--command-id", name, code=1)
+    assert f"the command id {name} was given before for something else" in refusal and "leave it away" in refusal
+    assert [e["type"] for e in shell.json("show", drafted)].count("RunEnded") == 0
+
+
 def test_a_run_is_cancelled_with_a_reason(shell: Shell, drafted: str) -> None:
     shell.run("cancel", drafted, code=2)
     assert shell.json("cancel", drafted, "--reason", "double", "--as", "ann")["ok"]

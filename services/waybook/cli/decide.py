@@ -173,7 +173,8 @@ async def _give(
     if digest is None and word.verb != "revoke" and found is not None and found.decided is None:
         digest = found.request.digest
     payload = {"approval": name, "reason": word.reason, "digest": digest}
-    answer = await client.give(key, word.verb, payload, actor=word.actor, command=word.command)
+    asked = (approval, word.reason, word.digest)
+    answer = await client.give(key, word.verb, payload, actor=word.actor, command=word.command, intention=asked)
     shown: dict[str, Any] = {"approval": name, "by": word.actor}
     for field in ("action", "resource", "digest", "summary"):
         shown[field] = getattr(found.request, field) if found is not None else None

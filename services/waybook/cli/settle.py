@@ -117,7 +117,8 @@ async def _settle(
             "outcome": "succeeded" if arrived else "absent",
             "evidence": {"reason": reason} if reason is not None else {},
         }
-        answer = await client.give(key, "settle", payload, actor=actor, command=command_id)
+        asked = (operation, arrived, reason)
+        answer = await client.give(key, "settle", payload, actor=actor, command=command_id, intention=asked)
         return Given(key, answer, {"operation": name})
 
 

@@ -1,6 +1,8 @@
 """Gives one command and waits for its answer."""
 
 import asyncio
+import json
+import re
 from uuid import uuid4
 
 import msgspec
@@ -8,9 +10,9 @@ import msgspec
 from waybook.adapters.nats.connection import Connection
 from waybook.engine.ports import CTL_ANY, Clock, CommandQueue, PortMisconfigured, StateLog
 from waybook.events.command import Answer, Command
-from waybook.events.errors import RetryableError
+from waybook.events.errors import RetryableError, TerminalError
 from waybook.events.headers import CAUSATION, REPLY
-from waybook.events.subjects import Issuer, RunKey, command_subject, state_subject
+from waybook.events.subjects import Issuer, RunKey, command_subject, digest_token, state_subject
 
 VALID_MS = 60_000
 """How long a person's command may wait for its decision; a yes of long ago is not carried out behind their back."""
@@ -20,6 +22,8 @@ LOOK_S = 2.5
 """How long nobody may be seen taking commands before it is said that nobody does."""
 POLL_S = 0.1
 
+INTENTION_DIGITS = 10
+
 
 class NoWalker(RetryableError):
     """Nobody takes commands here. Nothing was given."""
@@ -27,6 +31,10 @@ class NoWalker(RetryableError):
 
 class NoAnswer(RetryableError):
     """A command was given and not answered in time: what came of it is unknown."""
+
+
+class CommandIdTaken(TerminalError):
+    """The command's id was given before for something else. Nothing was given."""
 
 
 class CommandClient:
@@ -62,15 +70,24 @@ class CommandClient:
         *,
         actor: str,
         command: str | None = None,
+        intention: object = None,
         if_version: int | None = None,
     ) -> Answer:
-        """The walker's answer, a refusal included. `command` is the id of the intention, the same for a repetition.
+        """The walker's answer, a refusal included. `command` names the intention, by the same name for a repetition.
 
-        Raises NoWalker when nobody takes commands, NoAnswer when none came in time, StreamFull, PortUnavailable,
-        PortMisconfigured.
+        The id on the wire names what is asked for as well: by its name alone a second, other command would be taken
+        for the first and dropped, by the server within its window and by the run for ever. `intention` is what was
+        asked for where `payload` says more than that, such as what was found meanwhile.
+
+        Raises NoWalker when nobody takes commands, CommandIdTaken when the run knows the name for something else,
+        NoAnswer when no answer came in time, StreamFull, PortUnavailable, PortMisconfigured.
         """
         await self._find_walker()
-        name = command or uuid4().hex
+        said_name = command or uuid4().hex
+        asked = msgspec.json.encode((str(key), verb, payload if intention is None else intention, actor))
+        name = f"{said_name}.{digest_token(asked, length=INTENTION_DIGITS)}"
+        if command is not None:
+            await self._refuse_another(key, command, name)
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
         def receive(subject: bytes, reply: bytes, headers: bytes | None, payload: bytes) -> None:
@@ -90,7 +107,7 @@ class CommandClient:
                 return applied
             raise NoAnswer(
                 f"no answer within {self._patience_s:g} s: whether it was done is not known; the command is not carried "
-                f"out any more {self._valid_ms / 1000:g} s after it was given; ask again with --command-id {name}"
+                f"out any more {self._valid_ms / 1000:g} s after it was given; ask again with --command-id {said_name}"
             ) from error
         finally:
             self._connection.unsubscribe(inbox)
@@ -136,3 +153,15 @@ class CommandClient:
             if record.headers.get(CAUSATION) == name or mention in record.payload:
                 return Answer(ok=True, command=name, run=key.run, already=True, reason="applied")
         return None
+
+    async def _refuse_another(self, key: RunKey, given: str, name: str) -> None:
+        """Raises CommandIdTaken where the run's log has the id for another intention."""
+        known = re.compile(re.escape(json.dumps(given)[1:-1].encode()) + rb"\.([a-z2-7]{%d})\"" % INTENTION_DIGITS)
+        async for record in self._state.history(state_subject(key)):
+            cause = json.dumps(record.headers.get(CAUSATION, "")).encode()
+            for digits in known.findall(cause + record.payload):
+                if not name.endswith(digits.decode()):
+                    raise CommandIdTaken(
+                        f"the command id {given} was given before for something else; an id repeats one command, "
+                        "leave it away to give a new one"
+                    )
