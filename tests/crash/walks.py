@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
+import nats.errors
 from tests.crash import forking
 from tests.crash.five_steps import STEPS
 from tests.crash.worker import Fault, WorkerSettings, consumers, work
@@ -290,9 +291,14 @@ async def side_by_side(
 
 
 async def count(connection: Connection, stream: str, subject: str) -> int:
-    """Messages of a stream on subjects like `subject`."""
-    info = await connection.client.jetstream().stream_info(stream, subjects_filter=subject)
-    return sum((info.state.subjects or {}).values())
+    """Messages of a stream on subjects like `subject`; a busy server is asked again."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            try:
+                info = await connection.client.jetstream().stream_info(stream, subjects_filter=subject)
+            except nats.errors.TimeoutError:
+                continue
+            return sum((info.state.subjects or {}).values())
 
 
 async def until(condition: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
