@@ -18,6 +18,7 @@ from waybook.cli.runs import find_run
 from waybook.cli.strangers import shown
 from waybook.engine.hold import why as explain
 from waybook.engine.ports import lane_consumer
+from waybook.engine.run import titled
 from waybook.events.codec import Codec
 from waybook.events.errors import TerminalError
 from waybook.events.subjects import RunKey
@@ -77,8 +78,10 @@ def author(row: dict[str, Any]) -> str:
 def notes(row: dict[str, Any]) -> str:
     """What a person should know of a message beside its state: what failed, why it was put away, what is odd."""
     put_away = row["automated"] or row["archive_reason"] or _threat(row)
+    several = len((row.get("classification") or {}).get("asks") or ())
+    asks = f"asks for {several} things" if several and row["status"] not in ("sent", "rejected", "archived") else None
     odd = [_dated(row["date"]) if one == DATE_OFF else one for one in (row["remarks"] or ())[:2]]
-    return "; ".join(str(note) for note in (row["error_message"], put_away, *odd) if note)
+    return "; ".join(str(note) for note in (row["error_message"], put_away, asks, *odd) if note)
 
 
 def _threat(row: dict[str, Any]) -> str | None:
@@ -113,7 +116,7 @@ def actions(run: RunId, by: Actor = None, data_dir: DataDir = None, as_json: Jso
         f"actions of {run}",
         columns,
         [
-            (r["action"], r["step"], r["status"], r["attempt"], r["retry_count"], r["duration_ms"], r["model_used"],
+            (r["action"], titled(r["step"], r["branch"]), r["status"], r["attempt"], r["retry_count"], r["duration_ms"], r["model_used"],
              when(r["started_at"]), r["error_message"])
             for r in rows
         ],
@@ -189,6 +192,8 @@ def _head(entries: list[Entry]) -> list[tuple[str, str]]:
             )
     names = {"from": "from", "answer_to": "answer to", "subject": "subject", "automated": "automated"}
     lines = [(title, str(found[name])) for name, title in names.items() if found.get(name)]
+    asks = (found.get("classification") or {}).get("asks") or ()
+    lines += [(f"asks [{n}]", str(title)) for n, title in enumerate(asks, 1)]
     return lines + [("remark", str(remark)) for remark in found.get("remarks") or ()]
 
 

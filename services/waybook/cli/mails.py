@@ -1,4 +1,4 @@
-"""`waybook release`, `undo`, `save` and `block`: a person's word on a mail."""
+"""`waybook release`, `undo`, `save`, `redraft` and `block`: a person's word on a mail."""
 
 import sys
 from pathlib import Path
@@ -19,6 +19,10 @@ AGENT = "inbox"
 Text = Annotated[
     str | None,
     typer.Option("--text", help="The reply, as it shall leave; without it, standard input.", show_default=False),
+]
+IntentNumber = Annotated[
+    int | None,
+    typer.Option("--intent", min=1, help="Only the part for this one, as `show` numbers them.", show_default=False),
 ]
 Subject = Annotated[str | None, typer.Option("--subject", help="Another subject.", show_default=False)]
 
@@ -66,6 +70,22 @@ def save(
         raise InvalidInput("an empty text is no reply")
     body = {"text": written, "subject": subject}
     _say(run, ev.DraftSaved.__name__, body, "saved", by, command_id, wait, data_dir, as_json=as_json)
+
+
+def redraft(
+    run: RunId,
+    intent: IntentNumber = None,
+    by: Actor = None,
+    command_id: CommandId = None,
+    wait: Patience = WAIT,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Have the draft written anew, or the part of it for one of several things that the mail asks for."""
+    body = {"intent": intent}
+    _say(
+        run, ev.RedraftAsked.__name__, body, "given back to be drafted", by, command_id, wait, data_dir, as_json=as_json
+    )
 
 
 def block(

@@ -21,6 +21,9 @@ HUMAN_DELAY_S, AUTO_DELAY_S = 15, 60
 MOST_HUMAN_DELAY_S, MOST_AUTO_DELAY_S = 120, 3_600
 """Seconds of the undo window; the policy's `human_delay_seconds` and `auto_delay_seconds` name others."""
 
+SEND = "send"
+"""The step that sends."""
+
 STARTED = "send_started"
 """The field that says that the window of this approval is over."""
 
@@ -132,6 +135,8 @@ def _objects(run: Run, world: World, approval: str | None) -> Objection | None:
     """Looked at when the send is intended: who approved, and whether the conversation went on meanwhile."""
     if run.state != "approved":
         return "not_approved", f"the reply is {run.state}, not approved"
+    if not run.fields.get(STARTED):
+        return "not_approved", "its undo window is not over"
     if run.fields.get("approval_source") == "human" and approval is None:
         return "approval_missing", "no standing approval covers this very reply"
     if has_newer_mail(run, world):
@@ -199,9 +204,12 @@ def why_approved(run: Run) -> str | None:
 
 
 def why_failed(run: Run) -> str | None:
-    """What went wrong last."""
+    """What went wrong last; of several things that a mail asks for, what the failed drafts are about."""
     text = run.fields.get("error_message")
-    return str(text) if text else None
+    asks = (run.fields.get("classification") or {}).get("asks") or ()
+    failed = {a.branch for a in map(run.actions.__getitem__, run.executions.values()) if a.status == "failed"}
+    about = "; ".join(f"part {n} is about: {title}" for n, title in enumerate(asks, 1) if str(n) in failed)
+    return f"{text} ({about})" if text and about else str(text) if text else None
 
 
 # --- fields
@@ -330,4 +338,10 @@ SENDING = (
 )
 """What becomes of an approved reply."""
 
-REDRAFT = Row("E21_redraft", "failed", "RetryRequested", "received", _is_redraft, _redrafted, restart=True)
+
+def sends(run: Run, event: Any) -> list[str]:
+    """Sends that have ended: what was due in an earlier walk does not leave in the next one."""
+    return [action.id for action in run.actions.values() if action.walk == run.walk and action.step == SEND]
+
+
+REDRAFT = Row("E21_redraft", "failed", "RetryRequested", "received", _is_redraft, _redrafted, restart=True, keeps=sends)

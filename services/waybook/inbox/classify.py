@@ -30,6 +30,12 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Share
     about: str = ""
 
+    @property
+    def title(self) -> str:
+        """The intent in two or three words, for people."""
+        words = ("urgent" if self.priority == "urgent" else "", self.category, self.intent)
+        return " ".join(dict.fromkeys(word.replace("_", " ") for word in words if word))
+
 
 class Classification(msgspec.Struct, frozen=True, kw_only=True):
     """Output of classify. The first intent is the main one; `language` is that of the sender (ISO 639-1).

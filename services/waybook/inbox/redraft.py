@@ -7,9 +7,9 @@ from waybook.engine.definition import Objection, Row
 from waybook.engine.inputs import World
 from waybook.engine.run import Action, Run
 from waybook.inbox import events as ev
+from waybook.inbox.approved import SEND
 
 DRAFTING, JOINING = "draft", frozenset({"compose", "route"})
-SENDING = "send"
 
 
 def _newest(run: Run) -> Iterator[Action]:
@@ -27,7 +27,7 @@ def _is_meant(action: Action, event: ev.RedraftAsked) -> bool:
 
 def _possible(run: Run, event: ev.RedraftAsked, world: World) -> bool:
     """Whether there is such a draft, and no send of this walk is left half done: it would begin again."""
-    ended = all(a.status == "completed" for a in _newest(run) if a.step == SENDING)
+    ended = all(a.status == "completed" for a in _newest(run) if a.step == SEND)
     return ended and any(_is_meant(action, event) for action in _newest(run))
 
 

@@ -69,9 +69,11 @@ def _classification(
 ) -> dict[str, Any]:
     """The main intent's labels, as the documents name them, with what the classifier said of the whole mail."""
     found = event.classification
-    whole = {"language": found.language, "summary": found.summary, "intents": len(found.intents)}
+    whole: dict[str, Any] = {"language": found.language, "summary": found.summary, "intents": len(found.intents)}
     if found.only_quotes:
         whole["only_quotes"] = True
+    if len(found.intents) > 1:
+        whole["asks"] = [intent.title for intent in found.intents]
     fields = {"classification": {**_plain(found.main), **whole}, "confidence_score": found.confidence}
     return fields
 

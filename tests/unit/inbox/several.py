@@ -8,6 +8,7 @@ from types import MappingProxyType
 import msgspec
 from tests.unit.inbox.mails import mail
 
+from waybook.agents.effects import Deadline, Done, EffectCall, NotDone, Unsure
 from waybook.agents.model import ModelAnswer, ModelRequest, ModelUnavailable
 from waybook.engine.ports import Clock
 from waybook.events.engine import TokenUsage
@@ -77,12 +78,25 @@ class Drafter:
         return [part for role, part in self.asked if role == "draft"]
 
 
+class MailServer(OtherSide):
+    """Where replies arrive. `refuses`: the next one is refused for good."""
+
+    refuses = False
+
+    async def call(self, call: EffectCall, deadline: Deadline) -> Done | NotDone | Unsure:
+        """It arrives, unless it is refused."""
+        if self.refuses:
+            self.refuses = False
+            return NotDone("no such mailbox", retryable=False)
+        return await super().call(call, deadline)
+
+
 class Desk(msgspec.Struct):
     """What a test looks at."""
 
     stage: Stage
     model: Drafter
-    mails: OtherSide
+    mails: MailServer
     run: str
 
     @property
@@ -110,7 +124,7 @@ async def desk(
     """A mail that asks for these things has come in and moved as far as it goes by itself."""
     model = Drafter(intents)
     model.broken, model.scores = set(broken), dict(scores)
-    side = OtherSide(evidence={"message_id": "<1@ours.example>"})
+    side = MailServer(evidence={"message_id": "<1@ours.example>"})
     async with rehearsal(Inbox, provides=provided(model, route), effects={"mail": side}) as stage:
         run = await stage.start(received(text), thread="thread-1")
         yield Desk(stage=stage, model=model, mails=side, run=run)

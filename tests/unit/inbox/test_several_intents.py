@@ -98,7 +98,7 @@ async def test_a_branch_that_is_out_of_attempts_waits_for_a_person_who_is_told_w
         assert (it.state, told.hold.kind, told.hold.reason) == ("failed", "waiting", "exhausted")
         assert told.hold.text == "draft [2] is out of attempts; a person decides"
         assert told.error == "draft [2]: the drafter of part 2 is away"
-        assert told.because == "the drafter of part 2 is away"
+        assert told.because == "the drafter of part 2 is away (part 2 is about: support question)"
         assert it.model.drafts() == [1, 2, 2, 2]
         it.model.broken = set()
         await it.stage.retry(it.run)
@@ -238,3 +238,18 @@ async def test_reused_branches_stand_in_the_log() -> None:
         assert it.fields["draft_response"] == f"{BOTH}\n\nWe are sorry."
         assert sum(a.branch == "2" for a in run.actions.values()) == 2
         assert sum(a.branch in ("1", "3") for a in run.actions.values()) == 2
+
+
+async def test_a_reply_that_is_drafted_anew_after_its_send_failed_is_sent_once_it_is_due_again() -> None:
+    """The send that was due in the first walk does not begin again in the second."""
+    async with desk(BILLING, OPENING, route=UNATTENDED) as it:
+        it.mails.refuses = True
+        await it.stage.pass_time(61)
+        assert it.state == "failed"
+        it.model.edition = 2
+        await it.stage.retry(it.run)
+        run = it.stage.run(it.run)
+        assert (it.state, run.walk) == ("approved", 2)
+        assert [a.walk for a in run.actions.values() if a.step == "send"] == [1]
+        await it.stage.pass_time(61)
+        assert (it.state, it.sent()) == ("sent", ["Your bill is fine. (2)\n\nThe shop opens at nine. (2)"])
