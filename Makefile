@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 # A script that starts a container engine where none answers: `eval "$(SCRIPT start)"`. With docker none is needed.
 WAYBOOK_CONTAINER_ENGINE ?= ../shared/tools/container-engine
 
-.PHONY: setup run test test-containers check bench up soak lock clean
+.PHONY: setup run test test-containers check bench bench-graphs bench-peers up soak lock clean
 
 setup: $(STAMP)
 
@@ -45,6 +45,14 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench
+
+# Agents as graphs alone, and what they are measured beside.
+bench-graphs: $(STAMP)
+	$(BIN)/python -m bench.graphs
+
+bench-peers:
+	$(PYTHON) -m venv bench/peers/.venv
+	bench/peers/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r bench/peers/requirements.txt
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak --timeout 0 -o faulthandler_timeout=0 $(PYTEST_ARGS)

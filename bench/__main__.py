@@ -12,6 +12,7 @@ import msgspec
 
 from bench.bare import bare_messages_s
 from bench.fold import measure as measure_fold
+from bench.graphs import run as measure_graphs
 from bench.walk import Field, WalkResult, field
 from waybook.adapters.embedded import NatsServer, Postgres
 from waybook.adapters.metrics.listening import listening
@@ -76,7 +77,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--side-by-side", type=int, default=64)
     parser.add_argument("--no-metrics", action="store_true", help="count nothing in walker and projector")
-    parser.add_argument("--only", choices=["sync_always", "default_sync"])
+    parser.add_argument("--only", choices=["sync_always", "default_sync", "graphs"])
     options = parser.parse_args()
     results: dict[str, Any] = {"messages": options.messages, "side_by_side": options.side_by_side}
     settle_memory()
@@ -85,6 +86,8 @@ def main() -> None:
             results[name] = _run(measure(sync_always, options))
     if "sync_always" in results:
         results["single_p50_ms"] = results["sync_always"].pop("single_p50_ms")
+    if options.only in (None, "graphs"):
+        results["graphs"] = measure_graphs()
     results["fold_events_s"] = round(measure_fold().fold_events_s)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n")

@@ -1,12 +1,14 @@
 """Who may run what: claims on open actions, and what a redelivered command does (DESIGN 4, "Claims")."""
 
+from collections import Counter
+
 from waybook.engine.definition import KILL_SWITCH_ON, Step
 from waybook.engine.dispatch import begin, dispatch_all, may_begin
 from waybook.engine.inputs import Accepted, Delivered, Nothing, Outcome, Released
 from waybook.engine.lifecycle import take_row
 from waybook.engine.operations import leave_to_reconcile, settled_waits, take_up
 from waybook.engine.recorder import Holder, Recorder
-from waybook.engine.run import Action
+from waybook.engine.run import Action, Run, is_lost
 from waybook.events import engine as e
 
 
@@ -85,10 +87,25 @@ def _next_attempt(recorder: Recorder, action: Action, holder: Holder) -> None:
 
 
 def _abandon(recorder: Recorder, action: Action, step: Step) -> bool:
-    failures = recorder.run.failures.get(step.name, 0) + 1
+    """Ends an attempt whose worker was lost; whether that exhausts its step."""
+    failures = recorder.run.failures.get(step.name, 0)
+    if not failures or _is_lost_most_often(recorder.run, action):
+        failures += 1
     exhausted = failures >= step.retry.max_failures
     recorder.record(e.ActionAbandoned(action=action.id, reason="lost", failures=failures, exhausted=exhausted))
     return exhausted
+
+
+def _is_lost_most_often(run: Run, action: Action) -> bool:
+    """Whether its execution has now lost more workers than any other of its step.
+
+    One death takes all executions of a wide step along, under one command or many; it counts as one failure of the step.
+    """
+    lost = Counter(
+        a.execution for a in run.actions.values() if a.step == action.step and a.walk == action.walk and is_lost(a)
+    )
+    own = lost.pop(action.execution, 0) + 1
+    return own > max(lost.values(), default=0)
 
 
 def _convict(recorder: Recorder, action: Action) -> None:

@@ -27,7 +27,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from waybook.engine.inputs import Accepted, Continue, Decision, Delivered, Input, Nothing, Outcome, Refused
-from waybook.engine.run import Action, Run, execution_key
+from waybook.engine.run import Action, Run, execution_key, is_lost
 from waybook.events.engine import Claim, StepBegan
 
 PATIENCE_MS = 30_000
@@ -188,7 +188,7 @@ def is_suspect(run: Run | None, command: str) -> bool:
     """Whether a worker was lost under this command: it then runs alone in its process (rule 9)."""
     if run is None:
         return False
-    return any(a.command == command and _is_lost(a) for a in run.actions.values())
+    return any(a.command == command and is_lost(a) for a in run.actions.values())
 
 
 def suspects(decision: Decision) -> frozenset[str]:
@@ -203,17 +203,13 @@ def suspects(decision: Decision) -> frozenset[str]:
     began = [event for event in decision.events if isinstance(event, StepBegan)]
     if not began:
         return frozenset()
-    lost = {(a.execution, a.attempt) for a in run.actions.values() if _is_lost(a)}
+    lost = {(a.execution, a.attempt) for a in run.actions.values() if is_lost(a)}
     return frozenset(
         event.command
         for event in began
         if (execution_key(event.walk, event.step, event.trigger), event.attempt - 1) in lost
         or is_suspect(run, event.command)
     )
-
-
-def _is_lost(action: Action) -> bool:
-    return action.status == "abandoned" and action.failures > 0
 
 
 def _not_yet(outcome: Outcome | None) -> bool:

@@ -275,6 +275,11 @@ def titled(step: str, branch: str | None) -> str:
     return step if branch is None else f"{step} [{branch}]"
 
 
+def is_lost(action: Action) -> bool:
+    """Whether the attempt ended because its worker was lost: it then counts as a failure."""
+    return action.status == "abandoned" and action.failures > 0
+
+
 def execution_key(walk: int, step: str, trigger: str) -> str:
     """The identity of an execution within its run (DESIGN 1)."""
     return f"{walk}:{step}:{trigger}"

@@ -1,10 +1,14 @@
 """Executions for which their committer had no slot are offered, and begun by way of the scheduler."""
 
-from tests.unit.scheduler.flaky import Go, Side
-from tests.unit.scheduler.plant import Plant
+import asyncio
+from collections import Counter
 
+from tests.unit.scheduler.flaky import Go, Side
+from tests.unit.scheduler.plant import CODEC, Plant
+
+from waybook.adapters.memory.clock import ManualClock
 from waybook.agents import Agent, Event, step
-from waybook.events.engine import StepBegan, StepOffered
+from waybook.events.engine import StepBegan, StepCompleted, StepOffered
 
 PIECES = 10
 
@@ -27,6 +31,18 @@ class Splitting(Agent):
     @step
     async def work(self, piece: Piece, side: Side) -> None:
         side.ask(f"piece {piece.number}")
+        await side.gate()
+
+
+class GatedSide(Side):
+    """Answers when `opened` is set."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(now=clock.now)
+        self.opened = asyncio.Event()
+
+    async def gate(self) -> None:
+        await self.opened.wait()
 
 
 async def test_a_fan_out_beyond_the_slots_of_one_commit_is_worked_off() -> None:
@@ -42,4 +58,44 @@ async def test_a_fan_out_beyond_the_slots_of_one_commit_is_worked_off() -> None:
     offered = [event for event in plant.events() if isinstance(event, StepOffered)]
     assert len(offered) == PIECES - 3
     assert sum(isinstance(event, StepBegan) and event.step == "work" for event in plant.events()) == PIECES
+    await plant.close()
+
+
+def begun_by(plant: Plant) -> Counter[str]:
+    """How many executions of `work` each walker began."""
+    commits = [CODEC.decode(record.payload) for record in plant.state.records]
+    return Counter(c.actor for c in commits for e in c.events if isinstance(e, StepBegan) and e.step == "work")
+
+
+async def test_offered_executions_are_taken_over_by_other_workers() -> None:
+    """The walker that splits begins what it has slots for; others begin what it offered, and nothing twice."""
+    plant = Plant()
+    for name in ("first", "second", "third"):
+        await plant.walk(Splitting, name=name, executions=2, ctl_slots=1)
+    plant.schedule()
+    await plant.start()
+    await plant.until(lambda: plant.side.calls["ask"] == PIECES and not plant.commands.waiting)
+    begun = begun_by(plant)
+    assert begun.total() == PIECES
+    assert len(begun) > 1, begun
+    assert plant.side.calls["ask"] == PIECES
+    await plant.close()
+
+
+async def test_what_a_worker_offered_outlives_it() -> None:
+    """The walker that offered dies; its own executions come again with its command, the offered ones by the scheduler."""
+    plant = Plant(GatedSide)
+    await plant.walk(Splitting, name="first", executions=3)
+    await plant.start()
+    await plant.until(lambda: sum(isinstance(event, StepOffered) for event in plant.events()) == PIECES - 3)
+    await plant.close()
+    assert isinstance(plant.side, GatedSide)
+    plant.side.opened.set()
+    await plant.walk(Splitting, name="second", executions=3)
+    plant.schedule()
+    done = {f"piece {n}" for n in range(PIECES)}
+    await plant.until(lambda: not plant.commands.waiting and done <= set(plant.side.calls), pass_ms=1000)
+    completed = [event for event in plant.events() if isinstance(event, StepCompleted)]
+    assert len(completed) == PIECES + 1
+    assert begun_by(plant)["second"] == PIECES
     await plant.close()

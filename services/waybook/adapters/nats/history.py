@@ -39,15 +39,18 @@ class DirectReads:
         self._stream = stream
         self._subject = f"$JS.API.DIRECT.GET.{stream}"
 
-    async def history(self, subject: str, after: int = 0, page: int = PAGE_MESSAGES) -> AsyncIterator[Record]:
-        """Messages on a subject above the sequence `after`, in order."""
+    async def history(
+        self, subject: str, after: int = 0, page: int = PAGE_MESSAGES, first: int | None = None
+    ) -> AsyncIterator[Record]:
+        """Messages on a subject above the sequence `after`, in order; the first page holds `first` of them, if given."""
+        batch = first or page
         while True:
-            got = await self._page({"batch": page, "next_by_subj": subject, "seq": after + 1, "max_bytes": PAGE_BYTES})
+            got = await self._page({"batch": batch, "next_by_subj": subject, "seq": after + 1, "max_bytes": PAGE_BYTES})
             for record in got.records:
                 yield record
             if not got.records or got.pending <= 0:
                 return
-            after = got.records[-1].sequence
+            after, batch = got.records[-1].sequence, page
 
     async def last_sequences(self, subjects: list[str]) -> dict[str, int]:
         """The last sequence on each subject that has a message, as far as this replica knows; at most 1,024."""

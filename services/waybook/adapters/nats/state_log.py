@@ -12,6 +12,7 @@ from waybook.adapters.nats.history import DirectReads
 from waybook.adapters.nats.outcome import LeaderReads
 from waybook.engine.hooks import Hook, ignore
 from waybook.engine.ports import Draft, OutcomeUnknown, Record
+from waybook.engine.snapshot import EVERY
 from waybook.events.errors import InvalidInput
 
 _LITERAL = re.compile(r"[^\s.*>]+(?:\.[^\s.*>]+)*")
@@ -61,8 +62,8 @@ class NatsStateLog:
             raise OutcomeUnknown(f"append to {draft.subject}: no answer") from exc
 
     def history(self, subject: str, after: int = 0) -> AsyncIterator[Record]:
-        """See StateLog."""
-        return self._direct.history(subject, after)
+        """See StateLog. After so many commits as the first page holds, a reader may go on from a snapshot instead."""
+        return self._direct.history(subject, after, first=EVERY if after == 0 else None)
 
     async def tail(self, subject: str) -> Record | None:
         """See StateLog."""

@@ -207,6 +207,42 @@ def test_lost_workers_and_errors_share_one_count() -> None:
     assert history.it.failures == {"one": 2}
 
 
+def wide(pieces: int) -> History:
+    """A run with so many executions of one step under way, all under one command."""
+    history = History(
+        build("t", (step("split", takes("Go"), gives="A"), step("work", takes("A"))), {"Go": "start", "A": "plain"})
+    )
+    history.start()
+    history.complete("split", *["A"] * pieces)
+    return history
+
+
+def test_one_death_counts_once_however_many_executions_it_took_along() -> None:
+    """A worker that dies with ten executions of a step is one failure of the step, not ten."""
+    history = wide(10)
+    history.again("k1", later=1)
+    assert history.it.failures == {"work": 1}
+    assert (len(history.running()), history.it.state) == (10, "running")
+    history.again("k1", later=2)
+    assert history.it.failures == {"work": 2}
+    history.again("k1", later=3)
+    assert history.it.failures == {"work": 3}
+    assert history.it.state == "failed"
+    assert list(history.it.convicted) == ["k1"]
+
+
+def test_deaths_that_met_different_executions_of_a_step_do_not_add_up() -> None:
+    """Each round of a loop may lose its worker once; none of them kills it again and again."""
+    loop = build("t", (step("round", takes("Go|A"), gives="A"),), {"Go": "start", "A": "plain"})
+    history = History(loop)
+    history.start()
+    for later in range(1, 6):
+        history.again("k1", later=later)
+        history.complete("round", "A")
+    assert history.it.failures == {"round": 1}
+    assert (len(history.running()), history.it.state) == (1, "running")
+
+
 def test_a_signal_given_twice_in_one_commit_is_published_once() -> None:
     history = History(FORK)
     history.start()
