@@ -98,7 +98,7 @@ async def subscribe(
         raise InvalidInput("give `after` or `durable`: a durable consumer keeps its own position")
     wanted = None if types is None else frozenset(types)
     filters = _filters(source, agents, tenant)
-    async with _connected(server, connect_timeout_s, connect_options or {}) as (connection, denied):
+    async with connected(server, connect_timeout_s, connect_options or {}) as (connection, denied):
         reader = PullReader(connection, source, filters, name=name, durable=durable)
         last = after.sequence if after else None
         route = _Route(connection, reader, source, denied, durable=durable is not None, whole=not filters)
@@ -181,7 +181,7 @@ class _Route:
         self._last = after
         while True:
             try:
-                await _wait_connected(self._connection)
+                await _waitconnected(self._connection)
                 ends = await self._reader.open(self._last)
                 if not follow and self._end is None:
                     self._end = ends.last
@@ -245,7 +245,7 @@ def _filters(stream: str, agents: Collection[str] | None, tenant: str | None) ->
     return [f"state.{generation or '*'}.{shard or '*'}.{owner}.{agent}.*" for agent in sorted(agents or ("*",))]
 
 
-async def _wait_connected(connection: "Client") -> None:
+async def _waitconnected(connection: "Client") -> None:
     while not connection.is_connected:
         if connection.is_closed:
             raise Unreachable(f"the connection is closed: {connection.last_error or 'by its owner'}")
@@ -253,7 +253,7 @@ async def _wait_connected(connection: "Client") -> None:
 
 
 @asynccontextmanager
-async def _connected(
+async def connected(
     server: "str | Sequence[str] | Client", timeout_s: float, options: Mapping[str, Any]
 ) -> AsyncIterator[tuple["Client", list[str]]]:
     """A connection, and where the server's permission errors will be found, which no call raises."""

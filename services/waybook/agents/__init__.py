@@ -6,7 +6,7 @@ from waybook.agents.checks import check
 from waybook.agents.config import AgentConfig, StepConfig
 from waybook.agents.context import StepContext
 from waybook.agents.delegation import AgentFailure, AgentRequest, AgentResponse, delegate
-from waybook.agents.displayer import Displayer
+from waybook.agents.displayer import Displayer, Progress, TextChunk
 from waybook.agents.effects import Effects, OperationFailed, Receipt
 from waybook.agents.errors import DefinitionError, NonRetryable, RetryAfter
 from waybook.agents.findings import Finding
@@ -50,6 +50,7 @@ __all__ = [
     "FixedList",
     "NonRetryable",
     "OperationFailed",
+    "Progress",
     "Receipt",
     "RequestEvent",
     "RetryAfter",
@@ -61,6 +62,7 @@ __all__ = [
     "StepContext",
     "StopEvent",
     "Table",
+    "TextChunk",
     "ThreadContext",
     "Unanswered",
     "UserIdentity",

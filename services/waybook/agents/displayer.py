@@ -1,10 +1,24 @@
 """Shows progress to whoever watches a run, beside its events."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 
 from waybook.events.typed import DisplayEvent
 
 Send = Callable[[DisplayEvent, int], Awaitable[None]]
+
+
+class TextChunk(DisplayEvent, frozen=True, kw_only=True):
+    """A piece of a text, to be shown behind those before it."""
+
+    text: str
+
+
+class Progress(DisplayEvent, frozen=True, kw_only=True):
+    """How far a step is: `done` of `total`, where that can be said."""
+
+    text: str
+    done: int | None = None
+    total: int | None = None
 
 
 class Displayer:
@@ -25,3 +39,20 @@ class Displayer:
             raise TypeError(f"{type(event).__name__} is no DisplayEvent; return it from the step instead")
         offset, self._offset = self._offset, self._offset + 1
         await self._send(event, offset)
+
+    async def progress(self, text: str, done: int | None = None, total: int | None = None) -> None:
+        """Shows how far the step is."""
+        await self.show(Progress(text=text, done=done, total=total))
+
+    async def stream(self, pieces: AsyncIterable[str] | Iterable[str]) -> str:
+        """Shows the pieces of a text as they come, and returns the whole: `await displayer.stream(model.stream(...))`."""
+        whole = []
+        if isinstance(pieces, AsyncIterable):
+            async for piece in pieces:
+                whole.append(piece)
+                await self.show(TextChunk(text=piece))
+        else:
+            for piece in pieces:
+                whole.append(piece)
+                await self.show(TextChunk(text=piece))
+        return "".join(whole)

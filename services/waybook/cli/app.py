@@ -2,7 +2,7 @@
 
 import typer
 
-from waybook.cli import again, agents, decide, look, mails, run, settle, steer
+from waybook.cli import again, agents, decide, look, mails, restart, run, settle, steer, watch
 from waybook.cli.events import events_app
 from waybook.cli.owner import grants_app, kill_switch_app, policy_app
 from waybook.cli.projections import projections_app
@@ -35,6 +35,8 @@ app.command("redraft")(mails.redraft)
 app.command("block")(mails.block)
 app.command("signal")(steer.signal)
 app.command("retry")(again.retry)
+app.command("restart")(restart.restart)
+app.command("watch")(watch.watch)
 app.command("cancel")(steer.cancel)
 app.command("lint")(agents.lint)
 app.command("graph")(agents.graph)

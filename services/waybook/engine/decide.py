@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from waybook.engine import approvals, claims, delegation, operations, starts, takeover, windows
 from waybook.engine.deadlines import arm_run_deadline, fail_run, run_deadline
-from waybook.engine.definition import Definition
+from waybook.engine.definition import RESTART_REQUESTED, Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
 from waybook.engine.errors import RowFailed
 from waybook.engine.fold import seal
@@ -479,6 +479,10 @@ def _restart(recorder: Recorder, delivered: Delivered, body: Restart) -> Outcome
         kept = run.actions.get(action)
         if kept is None or kept.status != "completed":
             return Refused("invalid_input", f"{action} is no completed action of this run, so it cannot be kept")
+    if run.state != recorder.definition.table.initial and take_row(recorder, (RESTART_REQUESTED,), body) is None:
+        return Refused(
+            "illegal_edge", f"the lifecycle of {run.agent} has no row for {RESTART_REQUESTED} in {run.state}"
+        )
     restart(recorder, "restart", body.reason, Holder(delivered.command.id, delivered.claim), keep=body.keep)
     return Accepted()
 

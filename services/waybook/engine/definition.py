@@ -19,6 +19,9 @@ EventKind = Literal["plain", "start", "stop", "external", "decision", "request",
 KILL_SWITCH_ON = "KillSwitchOn"
 """The cause of a row by which a run turns back that has not begun to send, when the kill switch was turned on."""
 
+RESTART_REQUESTED = "RestartRequested"
+"""What the table is asked about when a person restarts a run that has left its initial state."""
+
 FAILED = "failed"
 """The one state that every lifecycle shares: a step failed; nothing begins until a retry or a person moves the run."""
 
@@ -290,6 +293,7 @@ def default_table() -> Table:
             Row("complete", "running", "StopEvent", "completed"),
             Row("fail", "running", "StepFailed", "failed"),
             Row("retry", "failed", "RetryRequested", "running"),
+            Row("restart", "failed", RESTART_REQUESTED, "running"),
             Row("cancel", "*", "CancelRequested", "cancelled"),
         ),
     )

@@ -216,7 +216,9 @@ class Stage:
 
     def shown(self, run: str) -> list[dict[str, Any]]:
         """What display events were sent, in order."""
-        records = [msgspec.json.decode(payload) for _, kind, payload in self._notes.traced if kind == "display"]
+        records = [
+            msgspec.json.decode(payload) for _, kind, payload in self._notes.traced if kind.startswith("display.")
+        ]
         return [r for r in records if r["run"].endswith(f"/{run}") or r["run"].endswith(run)]
 
     # --- inside

@@ -5,7 +5,7 @@ from tests.unit.engine.history import History, output
 
 from waybook.engine.definition import Row, Table
 from waybook.engine.hold import why
-from waybook.engine.inputs import Completed, Move, Retry, Signal
+from waybook.engine.inputs import Accepted, Completed, Move, Refused, Restart, Retry, Signal
 from waybook.engine.run import NO_PERSON, Run
 from waybook.events import engine as e
 
@@ -159,3 +159,25 @@ def test_the_history_of_the_earlier_walk_stays() -> None:
     assert walks(history.it) == [("s", 1), ("t", 1), ("t", 1), ("s", 2)]
     assert why(RESTARTED, history.it).running == ("s",)
     assert [commit.walk for commit, _, _ in history.stored][-1] == 2
+
+
+def test_a_person_restarts_a_failed_run_and_keeps_what_is_to_stand() -> None:
+    """The run leaves `failed` by its table's row, and every step that is not kept runs again."""
+    history = History(build("t", (step("a", takes("Go"), gives="A"), step("b", takes("A"))), {"Go": "start"}))
+    history.start()
+    history.complete("a", "A")
+    history.fail("b")
+    kept = history.action("a").id
+    accepted = history.give(Restart((kept,)), id="restart", person=True)
+    assert isinstance(accepted, Accepted)
+    assert (history.it.state, history.it.walk, history.running()) == ("running", 2, ["b"])
+    history.give(Restart(), id="again", person=True)
+    assert (history.it.walk, history.running()) == (3, ["a"])
+
+
+def test_a_lifecycle_without_a_row_for_it_refuses_a_restart() -> None:
+    """Where a run may go is its table's to say."""
+    history = quarantined()
+    refused = history.give(Restart(), id="restart", person=True)
+    assert isinstance(refused, Refused)
+    assert refused.reason == "illegal_edge"

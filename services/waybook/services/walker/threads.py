@@ -9,6 +9,7 @@ from waybook.agents.definition import AgentDefinition
 from waybook.engine.aggregates.thread import holds_change
 from waybook.engine.ports import Notes
 from waybook.engine.run import Action, Run
+from waybook.events.display import display_kind
 from waybook.events.engine import ContextChange, ThreadContextChanged
 from waybook.events.subjects import RunKey
 from waybook.events.typed import DisplayEvent
@@ -49,13 +50,14 @@ class Threads:
             "kind": "display",
             "run": str(run.key),
             "step": action.step,
+            "execution": action.execution,
             "action": action.id,
             "attempt": action.attempt,
             "offset": offset,
             "event": type(event).__name__,
             "body": msgspec.Raw(msgspec.json.encode(event)),
         }
-        await self._notes.trace(run.key.tenant, "display", msgspec.json.encode(record))
+        await self._notes.trace(run.key.tenant, display_kind(run.key), msgspec.json.encode(record))
 
 
 class Aside:
