@@ -34,12 +34,19 @@ class Effects(Protocol):
     """Injected into a step that asks for it. Only for steps that are coroutines."""
 
     async def run(
-        self, name: str, params: Mapping[str, Any], *, key: str | None = None, approval: str | None = None
+        self,
+        name: str,
+        params: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        approval: str | None = None,
+        reservation: str | None = None,
     ) -> Receipt:
         """Makes the side effect `name` once, and returns when it surely happened.
 
         Calls of one name count from 0 in each execution, so two alike are two; with a `key` it is one for the step, also
-        over walks and resends. `params` is JSON. `approval` names the approval that covers these parameters.
+        over walks and resends. `params` is JSON. `approval` names the approval that covers these parameters,
+        `reservation` what a ledger holds for it; both stand in the intent.
 
         While the outcome is unknown the body ends here, and begins anew when it is settled. Raises OperationFailed
         when it surely did not happen, EffectRefused when it may not, LeaseLost or Cancelled when the body is out of

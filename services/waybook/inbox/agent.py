@@ -107,7 +107,7 @@ class Inbox(Agent):
             text=scan.text,
             context=retrieved.context.text,
             sender=sender_address(mail.mail),
-            rules=settings.rules,
+            rules=await settings.standing_rules(),
         )
         if found.model is not None:
             context.used_model(found.model, found.usage)
@@ -164,7 +164,7 @@ class Inbox(Agent):
     ) -> ev.ReviewRequested | ev.AutoApproved:
         sender = sender_address(mail.mail)
         ruled = classifying.apply_rules(
-            draft.classification, settings.rules, sender=sender, subject=mail.mail.subject
+            draft.classification, await settings.standing_rules(), sender=sender, subject=mail.mail.subject
         )  # anew: the owner may have made a rule since the mail was classified, and a rule only ever forbids here
         facts = RouteFacts(
             classification=msgspec.structs.replace(draft.classification, never_auto_send=ruled.never_auto_send),

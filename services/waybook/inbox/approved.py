@@ -1,20 +1,24 @@
 """The state `approved`: its undo window, what calls a send back, and what a send's end means (pipeline-spec 4, 12)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from waybook.agents.ledgers import Reservation
 from waybook.engine import approvals
 from waybook.engine.contract import Contract, NoContract
 from waybook.engine.definition import KILL_SWITCH_ON, IntentGuard, Objection, Row, Window
 from waybook.engine.inputs import Retry, World
 from waybook.engine.run import Run
+from waybook.engine.telling import Telling
 from waybook.engine.times import iso
 from waybook.engine.windows import pending
+from waybook.events import engine as e
 from waybook.inbox import events as ev
 from waybook.inbox.reply import EFFECT, reply_of
 from waybook.inbox.returned import tell_sent
+from waybook.inbox.route import Routed
 
 ACTION = EFFECT
 HUMAN_DELAY_S, AUTO_DELAY_S = 15, 60
@@ -70,7 +74,9 @@ def _due(run: Run) -> dict[str, Any]:
     reply = reply_of(run)
     source = "human" if run.fields.get("approval_source") == "human" else "auto"
     approval = approvals.find(run, ACTION, reply.digest) if reply is not None and source == "human" else None
-    return {"reply": reply, "approval": approval, "source": source}
+    held = run.fields.get("reservations") if source == "auto" else None
+    reservation = msgspec.convert(held[-1], Reservation).name if held else None
+    return {"reply": reply, "approval": approval, "source": source, "reservation": reservation}
 
 
 WINDOW = Window(
@@ -258,12 +264,24 @@ def _step_failed(run: Run, event: Any) -> Mapping[str, Any]:
 
 
 def _auto(run: Run, event: ev.AutoApproved) -> Mapping[str, Any]:
-    return {"agent_decision": msgspec.to_builtins(event.routed), "approval_source": "auto", STARTED: None}
+    return {
+        "agent_decision": _decision(event.routed),
+        "approval_source": "auto",
+        "reservations": msgspec.to_builtins(event.routed.reservations) or None,
+        STARTED: None,
+    }
+
+
+def _decision(routed: Routed) -> dict[str, Any]:
+    """The decision as people read it: what it was charged to stands beside it."""
+    said: dict[str, Any] = msgspec.to_builtins(routed)
+    del said["reservations"]
+    return said
 
 
 def _not_auto(gate: str, reason: str, event: ev.AutoApproved) -> Mapping[str, Any]:
     objected = msgspec.structs.replace(event.routed, decision="human_review", gate=gate, reason=reason)
-    return {"agent_decision": msgspec.to_builtins(objected)}
+    return {"agent_decision": _decision(objected)}
 
 
 def _is_outranked(run: Run, event: ev.AutoApproved, world: World) -> bool:
@@ -313,26 +331,80 @@ def _is_redraft(run: Run, event: Retry, world: World) -> bool:
     return event.timer is None and failed
 
 
+# --- what was charged and came to nothing
+
+
+def give_back(run: Run, event: Any, now: int) -> Sequence[Telling]:
+    """An unattended reply does not leave after all: its charges count no more. Not where a send may be out."""
+    if run.fields.get("approval_source") != "auto" or not _not_begun(run, event, World()):
+        return ()
+    return _released(run, msgspec.convert(run.fields.get("reservations") or (), tuple[Reservation, ...]))
+
+
+def _never_left(run: Run, event: ev.AutoApproved, now: int) -> Sequence[Telling]:
+    """The gates agreed and charged, and the commit did not."""
+    return _released(run, event.routed.reservations)
+
+
+def _released(run: Run, held: Sequence[Reservation]) -> Sequence[Telling]:
+    return [
+        Telling(
+            one.agent,
+            one.run,
+            e.ReservationSettled.__name__,
+            e.ReservationSettled(run=run.key.run, execution=one.execution, outcome="released"),
+        )
+        for one in held
+    ]
+
+
 APPROVING = (
     # A person's text outranks a re-run: it stays, the new one is a proposal beside it, and nothing approves itself.
-    Row("E14_outranked", "drafting", "AutoApproved", "draft_ready", _is_outranked, _outranked),
+    Row("E14_outranked", "drafting", "AutoApproved", "draft_ready", _is_outranked, _outranked, tells=_never_left),
     # Asked when the decision is committed: much may have changed since the gates agreed.
-    Row("E14_stopped", "drafting", "AutoApproved", "draft_ready", _is_stopped, _stopped_before, reads=("policy",)),
+    Row(
+        "E14_stopped",
+        "drafting",
+        "AutoApproved",
+        "draft_ready",
+        _is_stopped,
+        _stopped_before,
+        reads=("policy",),
+        tells=_never_left,
+    ),
     Row("E15", "drafting", "AutoApproved", "approved", may_go_unattended, _auto, reads=("policy", "thread")),
-    Row("E14_changed", "drafting", "AutoApproved", "draft_ready", fields=_changed_before),
+    Row("E14_changed", "drafting", "AutoApproved", "draft_ready", fields=_changed_before, tells=_never_left),
     Row("E16", "draft_ready", "DraftApproved", "approved", fields=_by_person),
 )
 """How a reply comes to be approved."""
 
 SENDING = (
-    Row("E20_stopped", "approved", KILL_SWITCH_ON, "draft_ready", _not_begun, _stopped, reads=("policy",)),
-    Row("E20_braked", "approved", "SendDue", "draft_ready", _is_stopped, _stopped, reads=("policy",)),
-    Row("E20_outdated", "approved", "SendDue", "draft_ready", _is_outdated, _outdated, reads=("thread",)),
+    Row(
+        "E20_stopped",
+        "approved",
+        KILL_SWITCH_ON,
+        "draft_ready",
+        _not_begun,
+        _stopped,
+        reads=("policy",),
+        tells=give_back,
+    ),
+    Row("E20_braked", "approved", "SendDue", "draft_ready", _is_stopped, _stopped, reads=("policy",), tells=give_back),
+    Row(
+        "E20_outdated",
+        "approved",
+        "SendDue",
+        "draft_ready",
+        _is_outdated,
+        _outdated,
+        reads=("thread",),
+        tells=give_back,
+    ),
     Row("send", "approved", "SendDue", fields=_begun),
     Row("E19", "approved", "ReplySent", "sent", fields=_sent, tells=tell_sent),
-    Row("E20", "approved", "SendCancelled", "draft_ready", in_window, _recalled),
-    Row("E20_withheld", "approved", "SendWithheld", "draft_ready", _is_current, _withheld),
-    Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed),
+    Row("E20", "approved", "SendCancelled", "draft_ready", in_window, _recalled, tells=give_back),
+    Row("E20_withheld", "approved", "SendWithheld", "draft_ready", _is_current, _withheld, tells=give_back),
+    Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed, tells=give_back),
     Row("F_sending", "approved", "StepFailed", "failed", fields=_step_failed),
     Row("E24", "failed", "RetryRequested", "approved", _is_resend, _resent, direct=False),
 )
@@ -344,4 +416,14 @@ def sends(run: Run, event: Any) -> list[str]:
     return [action.id for action in run.actions.values() if action.walk == run.walk and action.step == SEND]
 
 
-REDRAFT = Row("E21_redraft", "failed", "RetryRequested", "received", _is_redraft, _redrafted, restart=True, keeps=sends)
+REDRAFT = Row(
+    "E21_redraft",
+    "failed",
+    "RetryRequested",
+    "received",
+    _is_redraft,
+    _redrafted,
+    restart=True,
+    keeps=sends,
+    tells=give_back,
+)

@@ -29,6 +29,13 @@ class WorkingHours(msgspec.Struct, frozen=True, kw_only=True):
         return local.weekday() in self.days and opens <= local.time() < closes
 
 
+class Trial(msgspec.Struct, frozen=True):
+    """The ledger that counts the trials of one half-open breaker, and how many there are."""
+
+    scope: str
+    cap: int
+
+
 class Brakes(Protocol):
     """Asked anew for every reply that might leave unattended. Whatever one raises keeps the reply for a person, but for
     working hours that cannot be read, which are ignored (pipeline-spec 7.6)."""
@@ -51,6 +58,14 @@ class Brakes(Protocol):
 
     async def objection(self, sender: str, category: str) -> str | None:
         """What a plugin has against it."""
+        ...
+
+    async def trial(self, at: int) -> "Trial | None":
+        """What a reply is charged to that leaves while a breaker is half-open at `at` (ms, UTC)."""
+        ...
+
+    async def distrust(self, sender: str, category: str) -> str | None:
+        """Why nothing of this category leaves without a person for this sender."""
         ...
 
     async def matched(self, sender: str, category: str) -> int | None:
@@ -82,6 +97,14 @@ class StandingBrakes:
         return self._shadow
 
     async def objection(self, sender: str, category: str) -> str | None:
+        """See Brakes."""
+        return None
+
+    async def trial(self, at: int) -> Trial | None:
+        """See Brakes."""
+        return None
+
+    async def distrust(self, sender: str, category: str) -> str | None:
         """See Brakes."""
         return None
 

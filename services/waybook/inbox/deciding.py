@@ -1,11 +1,11 @@
 """Route's decision with what it has to ask for: the brakes, and last the ledgers, whose charge decides."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 import msgspec
 
-from waybook.agents.ledgers import Ledgers
-from waybook.inbox.brakes import Brakes, read
+from waybook.agents.ledgers import Ledgers, Reservation
+from waybook.inbox.brakes import Brakes, Trial, Unreadable, read
 from waybook.inbox.route import Routed, RouteFacts, RouteSettings, branches, objected, route
 from waybook.inbox.settings import DAILY
 
@@ -23,13 +23,43 @@ async def decide(facts: RouteFacts, settings: RouteSettings, brakes: Brakes, led
     routed = route(each[0], settings, others=each[1:])
     if routed.decision != "auto_approve":
         return routed
-    if not await ledgers.rate(facts.sender, cap=settings.sender_daily_cap, within_s=DAY_S):
+    trial = await read(brakes.trial(now))
+    if isinstance(trial, Unreadable):
+        return objected(routed, "breaker", f"breakers: {trial.text}")
+    held: list[Reservation] = []
+    objection = await _charge(held, facts.sender, trial, _ledgers_of(each, settings), settings, ledgers)
+    if objection is None:
+        return msgspec.structs.replace(routed, reservations=tuple(held))
+    for reservation in held:
+        await ledgers.release(reservation)
+    return objected(routed, *objection)
+
+
+async def _charge(
+    held: list[Reservation],
+    sender: str,
+    trial: Trial | None,
+    scopes: Mapping[str, int],
+    settings: RouteSettings,
+    ledgers: Ledgers,
+) -> tuple[str, str] | None:
+    """Charges one after the other; the gate that objects and its reason, None where all were charged."""
+    if trial is not None and not await _hold(held, ledgers.charge(trial.scope, cap=trial.cap)):
+        return "breaker", "the breaker is half-open, and its trials are used up"
+    if not await _hold(held, ledgers.rate(sender, cap=settings.sender_daily_cap, within_s=DAY_S)):
         reason = f"{settings.sender_daily_cap} replies went to this address within a day; it may be a machine"
-        return objected(routed, "sender_rate", reason)
-    for scope, cap in _ledgers_of(each, settings).items():
-        if not await ledgers.charge(scope, cap=cap):
-            return objected(routed, "daily_cap", f"the daily cap of {cap} is reached")
-    return routed
+        return "sender_rate", reason
+    for scope, cap in scopes.items():
+        if not await _hold(held, ledgers.charge(scope, cap=cap)):
+            return "daily_cap", f"the daily cap of {cap} is reached"
+    return None
+
+
+async def _hold(held: list[Reservation], charge: Awaitable[Reservation | None]) -> bool:
+    reservation = await charge
+    if reservation is not None:
+        held.append(reservation)
+    return reservation is not None
 
 
 def _ledgers_of(each: Sequence[RouteFacts], settings: RouteSettings) -> dict[str, int]:
@@ -52,4 +82,5 @@ async def _with_brakes(facts: RouteFacts, brakes: Brakes, now: int) -> RouteFact
         plugin_objection=await read(brakes.objection(sender, category)),
         shadow=await read(brakes.shadow()),
         matched=await read(brakes.matched(sender, category)),
+        distrust=await read(brakes.distrust(sender, category)),
     )

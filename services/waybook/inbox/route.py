@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from waybook.agents.ledgers import Reservation
 from waybook.events.subjects import digest_token
 from waybook.inbox.brakes import Unreadable
 from waybook.inbox.classify import Classification
@@ -21,13 +22,17 @@ Decision = Literal["auto_approve", "human_review"]
 
 
 class Routed(msgspec.Struct, frozen=True, kw_only=True):
-    """Output of route. `gate` names the gate that objected; `shadow`: it would have been approved automatically."""
+    """Output of route. `gate` names the gate that objected; `shadow`: it would have been approved automatically.
+
+    `reservations`: what was charged for it, and is given back when it does not leave.
+    """
 
     decision: Decision
     reason: str
     gate: str | None = None
     confidence: float = 0.0
     shadow: bool = False
+    reservations: tuple[Reservation, ...] = ()
 
 
 class AutonomyRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +92,7 @@ class RouteFacts(msgspec.Struct, frozen=True, kw_only=True):
     plugin_objection: str | Unreadable | None = None
     shadow: bool | Unreadable | None = None
     matched: int | Unreadable | None = None
+    distrust: str | Unreadable | None = None
     mails_before: int = 0
 
 
@@ -173,6 +179,12 @@ def _autonomy(facts: RouteFacts, settings: RouteSettings) -> str | None:
     if facts.matched < settings.warm_up:
         return f"people agreed with {facts.matched} decisions so far, {settings.warm_up} are needed"
     return None
+
+
+def _distrust(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    """What was taken back for this sender, by an earlier reply's bad end or by a person."""
+    said = facts.distrust
+    return f"trust in the sender: {said.text}" if isinstance(said, Unreadable) else said
 
 
 def _threshold(facts: RouteFacts, settings: RouteSettings) -> str | None:
@@ -272,6 +284,7 @@ GATES: tuple[tuple[str, Gate], ...] = (
     ("auto_reply", _auto_reply),
     ("threshold", _threshold),
     ("autonomy", _autonomy),
+    ("sender_trust", _distrust),
     ("loop", _loop),
     ("spend_budget", _spend),
     ("working_hours", _hours),

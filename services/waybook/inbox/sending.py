@@ -37,12 +37,12 @@ async def send(
         if isinstance(said, Withheld):
             return ev.ReplyFailed(text=said.text)
         reply = said
-    return await _run(reply, due.approval, effects)
+    return await _run(reply, due, effects)
 
 
-async def _run(reply: Reply, approval: str | None, effects: Effects) -> Sent:
+async def _run(reply: Reply, due: ev.SendDue, effects: Effects) -> Sent:
     try:
-        receipt = await effects.run(EFFECT, reply.params(), key=KEY, approval=approval)
+        receipt = await effects.run(EFFECT, reply.params(), key=KEY, approval=due.approval, reservation=due.reservation)
     except EffectRefused as refused:
         return ev.SendWithheld(reason=refused.reason, text=str(refused))
     except OperationFailedForGood as failed:

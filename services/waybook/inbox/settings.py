@@ -5,6 +5,7 @@ import msgspec
 from waybook.agents.model import Model
 from waybook.inbox.classify import HandlingRule
 from waybook.inbox.route import RouteSettings
+from waybook.inbox.rule_file import RuleSource, standing
 from waybook.inbox.scan.scan import ScanSettings
 
 DAILY = "auto-replies"
@@ -29,7 +30,8 @@ class Models(msgspec.Struct, frozen=True):
 class InboxSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The owner's choices. `signature` and `tone` are trusted text for the drafter.
 
-    `suppressed`: addresses and hosts to which nothing goes, whoever approved it.
+    `suppressed`: addresses and hosts to which nothing goes, whoever approved it. `rule_source`: where more of the owner's
+    rules come from, read for every mail.
     """
 
     scan: ScanSettings = ScanSettings()
@@ -38,6 +40,11 @@ class InboxSettings(msgspec.Struct, frozen=True, kw_only=True):
     signature: str = ""
     tone: str = ""
     suppressed: frozenset[str] = frozenset()
+    rule_source: RuleSource | None = None
+
+    async def standing_rules(self) -> tuple[HandlingRule, ...]:
+        """The owner's rules as they stand; a source that cannot be read is passed over."""
+        return await standing(self.rule_source, self.rules)
 
     def is_suppressed(self, address: str) -> bool:
         """Whether nothing may go to an address: it, or its host, is listed."""

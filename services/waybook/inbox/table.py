@@ -7,6 +7,7 @@ import msgspec
 from waybook.engine.definition import Row, Table
 from waybook.engine.inputs import World
 from waybook.engine.run import Run
+from waybook.engine.telling import Telling
 from waybook.inbox import approved, redraft, returned
 from waybook.inbox import events as ev
 from waybook.inbox.remarks import answer_address, remarks
@@ -165,6 +166,12 @@ def _saved_in_window(run: Run, event: ev.DraftSaved) -> dict[str, Any]:
     return {**_saved(run, event), **approved.back("edited")}
 
 
+def _tell_blocked(run: Run, event: ev.SenderBlocked, now: int) -> list[Telling]:
+    """Intake learns it; and what was charged for a reply that does not leave now counts no more."""
+    charged = approved.give_back(run, event, now) if run.state == "approved" else ()
+    return [*returned.tell_blocked(run, event, now), *charged]
+
+
 def _failed(run: Run, event: Any) -> dict[str, Any]:
     return {"error_message": event.error.text}
 
@@ -203,12 +210,20 @@ ROWS = (
     Row("save", "draft_ready", "DraftSaved", fields=_saved),
     redraft.ROW,
     # An edit takes the approval back, also within the undo window.
-    Row("E20_edit", "approved", "DraftSaved", "draft_ready", approved.in_window, _saved_in_window),
+    Row(
+        "E20_edit",
+        "approved",
+        "DraftSaved",
+        "draft_ready",
+        approved.in_window,
+        _saved_in_window,
+        tells=approved.give_back,
+    ),
     *approved.SENDING,
     Row("E21", "failed", "RetryRequested", "received", approved.is_repeat, _retried),
     approved.REDRAFT,
     Row("F", "*", "StepFailed", "failed", fields=_failed),
-    Row("A", "*", "SenderBlocked", "archived", fields=_blocked, tells=returned.tell_blocked),
+    Row("A", "*", "SenderBlocked", "archived", fields=_blocked, tells=_tell_blocked),
     Row("returned", "*", "ReplyReturned", None, returned.is_news, returned.returned, tells=returned.tell_outcome),
 )
 

@@ -48,6 +48,14 @@ class ScriptedBrakes:
         await asyncio.sleep(0)
         return None
 
+    async def trial(self, at: int) -> None:
+        """See Brakes."""
+        return
+
+    async def distrust(self, sender: str, category: str) -> None:
+        """See Brakes."""
+        return
+
     async def matched(self, sender: str, category: str) -> int | None:
         """See Brakes."""
         scorecard = self._value("scorecard")

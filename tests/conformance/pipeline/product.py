@@ -5,7 +5,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from tests.conformance.errors import Unsupported
 from tests.conformance.pipeline.brakes import ScriptedBrakes
 from tests.conformance.pipeline.client import Asked
 from tests.conformance.pipeline.messages import Message
@@ -81,9 +80,17 @@ def settings(config: Mapping[str, Any]) -> InboxSettings:
         daily_cap=chosen["daily_cap"],
     )
     if chosen["rules"] == "error":
-        raise Unsupported("given.config.rules: rules stand in the settings, which are read once")
+        return InboxSettings(scan=scan, route=route, tone=chosen["tone"], rule_source=_NoRules())
     rules = msgspec.convert(chosen["rules"], tuple[HandlingRule, ...])
     return InboxSettings(scan=scan, route=route, tone=chosen["tone"], rules=rules)
+
+
+class _NoRules:
+    """A store of the owner's rules that is down."""
+
+    async def rules(self) -> tuple[HandlingRule, ...]:
+        """See RuleSource."""
+        raise OSError("the rules cannot be read, as the case says")
 
 
 def provides(world: "World") -> dict[type, Any]:

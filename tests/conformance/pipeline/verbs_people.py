@@ -84,6 +84,7 @@ async def save_draft(world: World, action: Action) -> None:
 async def undo(world: World, action: Action) -> None:
     words = {"terminal": "already_sent"}
     await say(world, action, lambda a: ev.SendCancelled(by=a["user"]), words=words)
+    await world.scheduling.tell()
 
 
 @verb("block_sender", *COMMON)

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 from tests.unit.inbox.test_classify_draft_route import ON, READY
 
-from waybook.inbox.brakes import StandingBrakes, WorkingHours
+from waybook.agents.ledgers import Reservation
+from waybook.inbox.brakes import StandingBrakes, Trial, WorkingHours
 from waybook.inbox.compose import compose
 from waybook.inbox.deciding import decide
 from waybook.inbox.draft import Draft
@@ -20,14 +21,18 @@ class Counted:
         self.room = room
         self.rates = rate
         self.charged: list[str] = []
+        self.released: list[str] = []
 
-    async def charge(self, scope: str, *, cap: int, amount: int = 1) -> bool:
+    async def charge(self, scope: str, *, cap: int, amount: int = 1) -> Reservation | None:
         self.charged.append(scope)
-        return len(self.charged) <= min(self.room, cap)
+        return Reservation("@budget", scope, "e") if len(self.charged) <= min(self.room, cap) else None
 
-    async def rate(self, address: str, *, cap: int, within_s: float) -> bool:
+    async def rate(self, address: str, *, cap: int, within_s: float) -> Reservation | None:
         self.rates -= 1
-        return self.rates >= 0
+        return Reservation("@sender", address, "e") if self.rates >= 0 else None
+
+    async def release(self, reservation: Reservation) -> None:
+        self.released.append(reservation.run)
 
 
 class Broken(StandingBrakes):
@@ -161,3 +166,39 @@ async def test_a_part_without_a_draft_is_for_a_person() -> None:
     facts = msgspec.structs.replace(TWO, draft=joined)
     said = await decide(facts, ON, StandingBrakes(shadow=False), Counted(), now=MONDAY_TEN)
     assert (said.gate, said.reason) == ("message", "nothing to answer")
+
+
+class Trying(StandingBrakes):
+    """Its breaker is half-open."""
+
+    async def trial(self, at: int) -> Trial | None:
+        return Trial("trial-1", 2)
+
+
+async def test_what_leaves_on_trial_is_counted_before_anything_else() -> None:
+    """Two trials are allowed; the third reply is a person's, and charges nothing further."""
+    ledgers = Counted()
+    said = await decided(brakes=Trying(shadow=False), ledgers=ledgers)
+    assert said.decision == "auto_approve" and ledgers.charged == ["trial-1", "auto-replies"]
+    assert [one.run for one in said.reservations] == ["trial-1", READY.sender, "auto-replies"]
+    none_left = Counted(room=0)
+    said = await decided(brakes=Trying(shadow=False), ledgers=none_left)
+    assert said.gate == "breaker" and none_left.charged == ["trial-1"] and none_left.rates == 10
+
+
+async def test_what_was_charged_is_given_back_where_a_later_charge_objects() -> None:
+    ledgers = Counted(room=0)
+    said = await decided(ledgers=ledgers)
+    assert said.gate == "daily_cap" and ledgers.released == [READY.sender] and said.reservations == ()
+
+
+class Distrusting(StandingBrakes):
+    """An earlier reply to this sender bounced."""
+
+    async def distrust(self, sender: str, category: str) -> str | None:
+        return "a reply to this sender bounced"
+
+
+async def test_a_sender_whose_reply_bounced_gets_no_unattended_one() -> None:
+    said = await decided(brakes=Distrusting(shadow=False))
+    assert (said.gate, said.reason) == ("sender_trust", "a reply to this sender bounced")

@@ -97,7 +97,9 @@ class Plant:
         self.told: list[Details] = []
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def walk(self, *agents: type[Agent], clock: Clock | None = None, **options: Any) -> Walker:
+    async def walk(
+        self, *agents: type[Agent], clock: Clock | None = None, provides: dict[type, Any] | None = None, **options: Any
+    ) -> Walker:
         """A walker at work, of the flaky agent unless others are named; `clock` may be wrong."""
         await self.commands.ensure_consumers((CTL_ANY, NEW_ANY))
         ports = WalkerPorts(
@@ -111,7 +113,10 @@ class Plant:
         )
         chosen = WalkerOptions(pull_s=0.02, strict=True, **options)
         walker = Walker(
-            [define(agent) for agent in agents or (Flaky,)], ports, provides={Side: self.side}, options=chosen
+            [define(agent) for agent in agents or (Flaky,)],
+            ports,
+            provides={Side: self.side, **(provides or {})},
+            options=chosen,
         )
         self._tasks.append(asyncio.create_task(walker.run()))
         return walker

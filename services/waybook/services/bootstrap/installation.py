@@ -134,7 +134,11 @@ async def walking(
             )
         )
         options = WalkerOptions(
-            name=name, slots=settings.slots, lane_consumers=tuple(spec.name for spec in own), executions=AT_ONCE
+            name=name,
+            slots=settings.slots,
+            lane_consumers=tuple(spec.name for spec in own),
+            executions=AT_ONCE,
+            arrivals=settings.intake.rate,
         )
         hook = installation.wiring.hook
         if effects is None:

@@ -3,9 +3,10 @@
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from waybook.agents import Agent
 from waybook.events.errors import InvalidInput
@@ -36,6 +37,17 @@ def load_agent(name: str) -> type[Agent]:
     if len(found) != 1:
         raise NoSuchAgent(f"which agent of {module_name}? Write {module_name}:NAME; its agents: {known}")
     return next(iter(found.values()))
+
+
+def load_function(name: str) -> Callable[..., Any]:
+    """The function that `MODULE:FUNCTION` names; `MODULE` as in `load_agent`. Raises InvalidInput."""
+    module_name, colon, function = name.rpartition(":")
+    if not colon:
+        raise InvalidInput(f"{name!r} names no function; write MODULE:FUNCTION or FILE.py:FUNCTION")
+    found = getattr(_module(module_name), function, None)
+    if not callable(found):
+        raise InvalidInput(f"{module_name} has no function {function}")
+    return cast(Callable[..., Any], found)
 
 
 def _module(name: str) -> ModuleType:

@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from waybook.agents.prices import Prices
 from waybook.services.bootstrap.agent_job import own_agents
 from waybook.services.bootstrap.installation import Installation, walking
 from waybook.services.bootstrap.mail_agent import mail_agent
+from waybook.services.bootstrap.mail_brakes import mail_brakes, prices
 from waybook.services.bootstrap.observing import UNOBSERVED, Observing
 from waybook.services.bootstrap.scheduling import scheduling
 from waybook.services.reading.earlier_mails import EarlierMails
@@ -25,7 +27,10 @@ async def walking_mails(
         sources = []
         if database_url is not None:
             sources.append(await stack.enter_async_context(EarlierMails.open(database_url, settings.tenant)))
-        agent, provides = mail_agent(settings, *sources)
+        brakes = mail_brakes(settings, installation.wiring.state, installation.wiring.clock)
+        agent, provides = mail_agent(settings, *sources, brakes=brakes)
+        if (priced := prices(settings)) is not None:
+            provides[Prices] = priced
         agents = [agent, *own_agents(settings)]
         walker = await stack.enter_async_context(walking(installation, agents, provides))
         beside = None

@@ -5,10 +5,19 @@ from typing import Annotated
 import msgspec
 
 from waybook.inbox.brakes import StandingBrakes, WorkingHours
+from waybook.inbox.breaker import BreakerSettings
 from waybook.inbox.route import AutonomyRule, RouteSettings
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+
+
+class PluginSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A gate of the owner's own: `gate` is `MODULE:FUNCTION`, or `FILE.py:FUNCTION`. One that is off is passed over."""
+
+    name: str
+    gate: str
+    enabled: bool = True
 
 
 class ReplySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,7 +26,8 @@ class ReplySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     `unattended` lets replies leave that no gate objects to; `shadow` only notes that they would have. `threshold`: least
     confidence of the classification and least score of the draft. `daily_cap`: unattended replies a day, UTC;
     `sender_daily_cap`: to one address. `without_guard`: also without a model that judges the incoming text. `autonomy`:
-    `rules` decide instead, by category and sender. `never_to`: addresses and hosts to which nothing goes.
+    `rules` decide instead, by category and sender. `never_to`: addresses and hosts to which nothing goes. `breaker`: when
+    bounces and complaints end it. `plugins`: gates of the owner's own.
     """
 
     unattended: bool = False
@@ -31,6 +41,8 @@ class ReplySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     rules: tuple[AutonomyRule, ...] = ()
     hours: WorkingHours | None = None
     never_to: tuple[str, ...] = ()
+    breaker: BreakerSettings = BreakerSettings()
+    plugins: tuple[PluginSettings, ...] = ()
 
     def route(self) -> RouteSettings:
         """The settings of the step that decides."""

@@ -14,6 +14,7 @@ from waybook.adapters.embedded.data_directory import DataDirectory
 from waybook.adapters.embedded.servers import Given
 from waybook.events.errors import InvalidInput
 from waybook.services.bootstrap.effect_settings import EffectSettings
+from waybook.services.bootstrap.mail_settings import IntakeSettings, SpendSettings
 from waybook.services.bootstrap.reply_settings import ReplySettings
 
 FILE = "waybook.toml"
@@ -59,6 +60,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Agents of your own that walkers carry beside the built-in one: MODULE:AGENT, separated by commas."""
     replies: ReplySettings = ReplySettings()
     """What may leave without a person: nothing, by default. In the file only, as the table `[replies]`."""
+    rules: str | None = None
+    """A TOML file of the owner's handling rules, read anew when it changes; a relative one counts from the settings' file."""
+    intake: IntakeSettings = IntakeSettings()
+    """How fast one sender's mails begin on live channels. In the file only, as the table `[intake]`."""
+    spend: SpendSettings = SpendSettings()
+    """What models cost, and may cost on a day. In the file only, as the table `[spend]`."""
     effects: dict[str, EffectSettings] = {}
     """Adapters of the side effects that steps ask for, by name; in the file only, as tables `[effects.NAME]`."""
     metrics_port: Annotated[int, msgspec.Meta(ge=-1, le=65_534)] | None = None
@@ -118,8 +125,8 @@ def _from_file(environ: Mapping[str, str], folder: Path) -> dict[str, Any]:
         if key not in fields:
             raise InvalidInput(f"{path}: there is no setting `{key}`{_suggestion(key, fields)}")
     values = {key: _convert(fields[key], value, f"{path}: `{key}`", strict=True) for key, value in table.items()}
-    if "data_dir" in values:
-        values["data_dir"] = str(path.absolute().parent / Path(values["data_dir"]).expanduser())
+    for name in {"data_dir", "rules"} & values.keys():
+        values[name] = str(path.absolute().parent / Path(values[name]).expanduser())
     return values
 
 

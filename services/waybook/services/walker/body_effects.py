@@ -39,7 +39,13 @@ class BodyEffects:
         self._calls: Counter[str] = Counter()
 
     async def run(
-        self, name: str, params: Mapping[str, Any], *, key: str | None = None, approval: str | None = None
+        self,
+        name: str,
+        params: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        approval: str | None = None,
+        reservation: str | None = None,
     ) -> Receipt:
         """See Effects."""
         adapter = self._desk.adapter(name)
@@ -59,6 +65,7 @@ class BodyEffects:
                 key=key,
                 call_ms=adapter.call_ms,
                 approval=approval,
+                reservation=reservation,
             )
         )
 

@@ -25,6 +25,7 @@ from waybook.events.engine import Failure
 from waybook.events.errors import TerminalError
 from waybook.events.typed import DisplayEvent
 from waybook.services.walker.effects import EffectsDesk
+from waybook.services.walker.meter import Meter
 
 log = logging.getLogger(__name__)
 
@@ -49,16 +50,22 @@ class Beside(Protocol):
 class Executor:
     """Runs bodies for one process. `provides` maps a type that a step may ask for to the object it gets.
 
-    `effects` makes side effects, `beside` is what threads and watchers need.
+    `effects` makes side effects, `beside` is what threads and watchers need. `meter` is told what models used.
     """
 
     def __init__(
-        self, provides: Mapping[type, Any], clock: Clock, effects: EffectsDesk, beside: Beside | None = None
+        self,
+        provides: Mapping[type, Any],
+        clock: Clock,
+        effects: EffectsDesk,
+        beside: Beside | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._provides = provides
         self._effects = effects
         self._clock = clock
         self._beside = beside
+        self._meter = meter
 
     async def run(self, definition: AgentDefinition, run: Run, action: Action) -> Completed | Failed:
         """The attempt's result. An exception of the body is a Failed; a port that is away is waited for."""
@@ -74,7 +81,11 @@ class Executor:
             # Something that the body waited for was cancelled, not the body.
             return self._failed(action, error, began, context)
         except Exception as error:  # noqa: BLE001  any exception of a step is its failure (DESIGN 4, "Retry")
+            if self._meter is not None:
+                await self._count(run, action, context)
             return self._failed(action, error, began, context)
+        if self._meter is not None:
+            await self._count(run, action, context)
         return Completed(
             action=action.id,
             outputs=outputs,
@@ -85,6 +96,10 @@ class Executor:
             context=context.changes(RunContext) if context is not None else (),
             thread_context=context.changes(ThreadContext) if context is not None else (),
         )
+
+    async def _count(self, run: Run, action: Action, context: StepContext | None) -> None:
+        if self._meter is not None and context is not None and context.usage is not None:
+            await self._meter.used(run, action, context.model, context.usage)
 
     async def _call(
         self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext | None

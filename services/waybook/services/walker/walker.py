@@ -12,6 +12,7 @@ from waybook.agents.definition import AgentDefinition
 from waybook.agents.effects import EffectAdapter
 from waybook.agents.errors import DefinitionError
 from waybook.agents.findings import errors
+from waybook.agents.prices import Prices
 from waybook.engine.aggregates.sender import Rate
 from waybook.engine.hooks import ClaimsLost, CommandsTaken, Hook, WalkerState, ignore
 from waybook.engine.operations import CLOCK_MARGIN_MS
@@ -38,6 +39,7 @@ from waybook.services.walker.effects import EffectsDesk, Put
 from waybook.services.walker.execution import Executor
 from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Lifecycle
+from waybook.services.walker.meter import Meter
 from waybook.services.walker.people import PeopleDesk
 from waybook.services.walker.reception import Reception
 from waybook.services.walker.senders import Senders
@@ -149,9 +151,11 @@ class Walker:
             margin_ms=self._options.clock_margin_ms,
         )
         self.threads = Threads(self.lifecycle, ports.notes)
-        self.executor = Executor(provides or {}, ports.clock, self.effects, self.threads)
-        self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock, hook)
         self.aggregates = self.effects.aggregates = Aggregates(self.lifecycle, self.spawn)
+        prices = (provides or {}).get(Prices)
+        meter = Meter(self.aggregates, prices, ports.clock) if prices is not None else None
+        self.executor = Executor(provides or {}, ports.clock, self.effects, self.threads, meter)
+        self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock, hook)
         people = PeopleDesk(self.aggregates, self.correspondence)
         self._reception = Reception(
             self.definitions, self.lifecycle, self.correspondence, ports.objects, self.is_broken, people,
