@@ -34,6 +34,14 @@ Error = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="With --all: at most so many.", show_default=False)]
 Rate = Annotated[float, typer.Option("--rate", min=0.1, max=1000, help="With --all: so many a second.")]
+How = Annotated[
+    str | None,
+    typer.Option(
+        "--how", metavar="WAY", show_default=False,
+        help="resend: what a person approved leaves again; review: a person sees it first; redraft: it is written anew.",
+    ),
+]  # fmt: skip
+WAYS = ("resend", "review", "redraft")
 DryRun = Annotated[bool, typer.Option("--dry-run", help="With --all: only list them.")]
 
 
@@ -58,6 +66,7 @@ def retry(
     limit: Limit = None,
     rate: Rate = RATE,
     dry_run: DryRun = False,
+    how: How = None,
     agent: Agent = "inbox",
     by: Actor = None,
     command_id: CommandId = None,
@@ -74,8 +83,13 @@ def retry(
         raise InvalidInput(
             "name one run, or --all with --step, --error, --limit or --dry-run to choose among the failed"
         )
+    if how is not None and (run is None or how not in WAYS):
+        raise InvalidInput(f"--how is for one run: {', '.join(WAYS)}")
     if run is not None:
-        given = run_async(give(Settings.load(), "retry", run, {}, agent, actor_name(by), command_id, wait, data_dir))
+        payload = {"how": how} if how is not None else {}
+        given = run_async(
+            give(Settings.load(), "retry", run, payload, agent, actor_name(by), command_id, wait, data_dir)
+        )
         report(given, f"{given.key.run} is tried again", as_json=as_json)
         return
     choice = Choice(agent, actor_name(by), step, error, limit, rate, dry_run, wait)

@@ -6,6 +6,7 @@ from waybook.cli import again, agents, decide, look, mails, restart, run, settle
 from waybook.cli.events import events_app
 from waybook.cli.owner import grants_app, kill_switch_app, policy_app
 from waybook.cli.projections import projections_app
+from waybook.cli.sender import sender_app
 from waybook.cli.serve import serve_app
 from waybook.cli.streams import streams_app
 
@@ -51,6 +52,7 @@ app.command("thread")(steer.thread)
 app.add_typer(kill_switch_app, name="kill-switch")
 app.add_typer(policy_app, name="policy")
 app.add_typer(grants_app, name="grants")
+app.add_typer(sender_app, name="sender")
 app.add_typer(events_app, name="events")
 app.add_typer(projections_app, name="projections")
 app.add_typer(serve_app, name="serve")

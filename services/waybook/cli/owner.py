@@ -15,7 +15,9 @@ from waybook.engine.aggregates.keys import grants_key, policy_key
 from waybook.engine.aggregates.policy import Policy
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
+from waybook.inbox.breaker import Breaker
 from waybook.services.bootstrap.installation import looked_at
+from waybook.services.bootstrap.mail_brakes import mail_brakes
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.reading.aggregates import read_grants, read_policy
 from waybook.services.reading.models import last_position
@@ -29,7 +31,9 @@ Keys = Annotated[list[str], typer.Argument(metavar="KEY...")]
 Person = Annotated[str, typer.Argument(metavar="PERSON")]
 Words = Annotated[
     list[str],
-    typer.Argument(metavar="WORD...", help="decide, decide:ACTION, kill-switch, policy, grants, thread, or *."),
+    typer.Argument(
+        metavar="WORD...", help="decide, decide:ACTION, kill-switch, policy, grants, thread, senders, or *."
+    ),
 ]
 
 
@@ -69,13 +73,18 @@ def switch_status(data_dir: DataDir = None, as_json: Json = False) -> None:
 
 @policy_app.callback(invoke_without_command=True)
 def policy(context: typer.Context, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Show the policy."""
+    """Show the policy, with how the breaker stands and what models cost today."""
     if context.invoked_subcommand is not None:
         return
-    found = run_async(_policy(Settings.load(), data_dir))
+    settings = Settings.load()
+    found, stands, spent = run_async(_standing(settings, data_dir))
+    budget = settings.spend.daily
     if as_json:
-        print_json({"version": found.version, "values": found.values, "kill_switch": found.kill_switch})
+        values = {"version": found.version, "values": found.values, "kill_switch": found.kill_switch}
+        print_json({**values, "breaker": stands, "spend": {"today": spent, "daily": budget}})
         return
+    limit = f" of {budget:g}" if budget is not None else ", no budget"
+    out.print(f"breaker {stands.text}; models cost {spent:g}{limit} today", markup=False)
     rows = [(key, msgspec.json.encode(value).decode()) for key, value in sorted(found.values.items())]
     print_table(f"policy, version {found.version}", ("key", "value"), rows)
 
@@ -176,6 +185,17 @@ async def _policy(settings: Settings, data_dir: Path | None) -> Policy:
         if not (await last_position(installation.wiring)).sequence:
             return Policy()  # nothing was ever stored here
         return await read_policy(installation.wiring.state, settings.tenant)
+
+
+async def _standing(settings: Settings, data_dir: Path | None) -> tuple[Policy, Breaker, float]:
+    async with looked_at(settings, "policy", data_dir) as installation:
+        wiring = installation.wiring
+        if not (await last_position(wiring)).sequence:
+            return Policy(), Breaker(), 0.0
+        brakes = mail_brakes(settings, wiring.state, wiring.clock, plugins=False)
+        now = wiring.clock.now()
+        policy = await read_policy(wiring.state, settings.tenant)
+        return policy, await brakes.breaker(now), await brakes.spent(now)
 
 
 async def _grants(settings: Settings, data_dir: Path | None) -> Grants:

@@ -61,9 +61,13 @@ class Move(msgspec.Struct, frozen=True):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """Take a failed run up again. `timer` is set when its timer fired, None when a person asks."""
+    """Take a failed run up again. `timer` is set when its timer fired, None when a person asks.
+
+    `how`: which way a person wants (a word that the agent's table knows), None: whatever the table says.
+    """
 
     timer: str | None = None
+    how: str | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True):

@@ -129,6 +129,8 @@ def _not_failed(recorder: Recorder, request: RetryRequest) -> Refused | None:
         return Refused("taken_over", f"{run.taken_over} has taken the run over; it has to be handed back first")
     if run.state != FAILED:
         return Refused("illegal_edge", f"only a failed run can be tried again; this one is {run.state}")
+    if request.how is not None and _named_way(recorder, request) is None:
+        return Refused("illegal_edge", f"there is no way {request.how!r} out of this failure")
     if way_back(recorder, request) is None:
         return Refused("illegal_edge", "the lifecycle table has no way back from `failed`")
     return None
@@ -199,15 +201,20 @@ def way_back(recorder: Recorder, request: RetryRequest = BY_MACHINE) -> Row | Pa
     return run.path[0] if run.path and run.path[0].from_state == FAILED else row
 
 
+def _named_way(recorder: Recorder, request: RetryRequest) -> Row | None:
+    return matching_row(recorder.definition.table, recorder.run, ("RetryRequested",), request, recorder.world)
+
+
 def _leads_elsewhere(recorder: Recorder, row: Row) -> bool:
     """Whether a row for a retry repeats nothing of the recorded way."""
-    return row.restart or row.next in recorder.definition.table.windows
+    table = recorder.definition.table
+    return row.restart or row.next in table.windows or row.next in table.contracts
 
 
 def _walk_back(recorder: Recorder, request: RetryRequest, holder: Holder) -> bool:
     """The way failed -> ... -> the state before the failure: recorded transitions, and completed executions reused.
 
-    True: the table's row led into a window, or began a new walk, instead.
+    True: the table's row led into a window or before people, or began a new walk, instead.
     """
     run = recorder.run
     way = way_back(recorder, request)

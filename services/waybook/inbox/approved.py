@@ -189,6 +189,7 @@ _BACK = {
     "expired": "the approval had run out",
     "grant_gone": "who approved it may not decide any more",
     "not_arrived": "a person said that it did not arrive",
+    "review": "a person wants to see it after a failure",
 }
 
 
@@ -309,26 +310,41 @@ def _resent(run: Run, event: Any) -> Mapping[str, Any]:
 
 
 def _redrafted(run: Run, event: Any) -> Mapping[str, Any]:
-    return {"approval_source": None, "error_message": None, "failed_stage": None, STARTED: None}
+    """What a person approved stays the draft, as what they wrote does: the new text stands beside it."""
+    kept = {"is_draft_edited": True} if holds_human_text(run) else {}
+    return {"approval_source": None, "error_message": None, "failed_stage": None, STARTED: None, **kept}
 
 
 # --- a person tries again
+
+RESEND, REVIEW, REDRAFT_IT = "resend", "review", "redraft"
+"""Ways in which a person may try again (pipeline-spec 9.8)."""
 
 
 def _is_resend(run: Run, event: Retry, world: World) -> bool:
     """A person tries a failed send again, of a text that a person approved (E24)."""
     failed = run.fields.get("failed_stage") == "send" and run.fields.get("approval_source") == "human"
-    return event.timer is None and failed and bool(run.fields.get("draft_response"))
+    return event.timer is None and event.how in (None, RESEND) and failed and bool(run.fields.get("draft_response"))
 
 
 def is_repeat(run: Run, event: Retry, world: World) -> bool:
     """Everything else goes on where it failed; a reply that nobody approved and that failed is drafted anew."""
-    return not _is_redraft(run, event, world)
+    return event.how is None and not _is_redraft(run, event, world)
 
 
 def _is_redraft(run: Run, event: Retry, world: World) -> bool:
+    """A person asks for it, or the reply that failed was approved by nobody."""
     failed = run.fields.get("failed_stage") == "send" and run.fields.get("approval_source") == "auto"
-    return event.timer is None and failed
+    return event.timer is None and (event.how == REDRAFT_IT or (event.how is None and failed))
+
+
+def _is_review(run: Run, event: Retry, world: World) -> bool:
+    """A person wants to see the reply, as far as there is one, before anything more is done."""
+    return event.timer is None and event.how == REVIEW
+
+
+def _to_review(run: Run, event: Any) -> Mapping[str, Any]:
+    return {"error_message": None, "failed_stage": None, **back("review")}
 
 
 # --- what was charged and came to nothing
@@ -407,6 +423,7 @@ SENDING = (
     Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed, tells=give_back),
     Row("F_sending", "approved", "StepFailed", "failed", fields=_step_failed),
     Row("E24", "failed", "RetryRequested", "approved", _is_resend, _resent, direct=False),
+    Row("T_review", "failed", "RetryRequested", "draft_ready", _is_review, _to_review, direct=False, tells=give_back),
 )
 """What becomes of an approved reply."""
 

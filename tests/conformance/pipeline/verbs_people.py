@@ -104,10 +104,10 @@ async def answer(world: World, action: Action) -> None:
     await say(world, action, lambda a: ev.ClarificationAnswered(by=a["user"], answers=a["answers"]))
 
 
-@verb("manual_retry", *COMMON)
+@verb("manual_retry", "how", *COMMON)
 async def manual_retry(world: World, action: Action) -> None:
     world.resets = True
-    await give(world, action, "retry", None)
+    await give(world, action, "retry", {"how": action["how"]} if "how" in action else None)
 
 
 @verb("compensate", *COMMON)

@@ -9,10 +9,13 @@ from waybook.services.reading.log_brakes import LogBrakes
 from waybook.services.reading.watched import Watched
 
 
-def mail_brakes(settings: Settings, state: StateLog, clock: Clock) -> LogBrakes:
-    """The brakes of one process. Raises InvalidInput for a plugin that is not there; one that is off is not loaded."""
+def mail_brakes(settings: Settings, state: StateLog, clock: Clock, *, plugins: bool = True) -> LogBrakes:
+    """The brakes of one process. Raises InvalidInput for a plugin that is not there; one that is off is not loaded.
+
+    Without `plugins` they are not loaded at all: for a look.
+    """
     replies = settings.replies
-    named = [Plugin(one.name, load_function(one.gate)) for one in replies.plugins if one.enabled]
+    named = [Plugin(one.name, load_function(one.gate)) for one in replies.plugins if one.enabled and plugins]
     return LogBrakes(
         Watched(state),
         clock,

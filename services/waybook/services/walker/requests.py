@@ -68,6 +68,12 @@ class TimerPayload(msgspec.Struct, frozen=True):
     timer: str
 
 
+class RetryPayload(msgspec.Struct, frozen=True):
+    """Payload of the verb `retry`: which way the person wants, None: whatever the agent's table says."""
+
+    how: str | None = None
+
+
 class CancelPayload(msgspec.Struct, frozen=True):
     """Payload of the verb `cancel`."""
 
@@ -231,7 +237,7 @@ def _other_body(subject: CommandSubject, command: Command, definition: AgentDefi
         word = msgspec.json.decode(raw, type=DecidePayload)
         return Decide(DECISIONS[verb], word.approval, word.reason, word.digest)
     if verb == "retry":
-        return Retry()
+        return Retry(how=msgspec.json.decode(raw, type=RetryPayload).how)
     if verb == "timer":
         return Retry(msgspec.json.decode(raw, type=TimerPayload).timer)
     if verb == "cancel":
