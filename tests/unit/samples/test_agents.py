@@ -1,6 +1,7 @@
 """The sample agents do what they say, and lint has nothing to say of them."""
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from samples.agents import (
     fan_out,
     human_approval,
     memory_after_answer,
+    multi_strategy,
     optional_input,
+    reflection,
     retrieval_and_answer,
     sub_agent,
 )
@@ -123,3 +126,38 @@ async def test_sub_agent(text: str, said: str) -> None:
     async with rehearsal(sub_agent.Teacher, sub_agent.Calculator) as stage:
         run = await stage.start(sub_agent.Sum(text=text))
         assert stage.result(run) == sub_agent.Solved(text=said)
+
+
+async def test_reflection() -> None:
+    """The first output is no JSON; the model is shown why, and does better."""
+    async with rehearsal(reflection.Extractor) as stage:
+        run = await stage.start(reflection.Passage(text="we saw a Volvo and a Fiat."))
+        assert stage.steps(run) == ["extract", "validate", "reflect", "validate"]
+        assert stage.result(run) == reflection.Cars(brands=["Volvo", "Fiat"])
+
+
+async def test_reflection_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that never does better is asked three times."""
+    monkeypatch.setattr(reflection, "parse", lambda text, remark="": "no JSON")
+    async with rehearsal(reflection.Extractor) as stage:
+        run = await stage.start(reflection.Passage(text="we saw a Volvo"))
+        result = stage.result(run)
+        assert isinstance(result, reflection.Cars)
+        assert (result.brands, stage.steps(run).count("validate")) == ([], 3)
+
+
+async def test_multi_strategy() -> None:
+    """All strategies answer, the judge runs once."""
+    async with rehearsal(multi_strategy.MultiStrategy) as stage:
+        run = await stage.start(multi_strategy.Query(text="why is the sky blue?"))
+        assert sorted(stage.steps(run)) == ["answer", "answer", "answer", "judge", "plan"]
+        assert stage.result(run) == multi_strategy.Judged(
+            strategy="high_top_k", answer="why is the sky blue? (high_top_k)"
+        )
+
+
+def test_every_sample_that_the_guide_for_llamaindex_users_names_is_there() -> None:
+    """Links of the guide lead somewhere."""
+    guide = FOLDER.parents[1] / "docs" / "from-llamaindex.md"
+    links = re.findall(r"\]\(([^)#]+)\)", guide.read_text())
+    assert links and all((guide.parent / link).exists() for link in links)
