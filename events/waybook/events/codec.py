@@ -1,5 +1,6 @@
 """Commits as bytes and back, their headers and their ids."""
 
+import hashlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
@@ -19,7 +20,6 @@ from waybook.events.engine import (
 )
 from waybook.events.errors import InvalidInput, TerminalError
 from waybook.events.registry import MissingUpcaster, Registry
-from waybook.events.subjects import commit_token
 
 SEALED = "@sealed"
 
@@ -271,30 +271,46 @@ def commit_headers(
     `previous` is the commit id of the run's last commit. Raises InvalidInput for a value that cannot stand in a
     header.
     """
-    headers = _type_headers(commit)
-    if commit.definition:
-        headers[names.DEFINITION] = commit.definition
+    kinds = (commit.definition, *[_kind(event) for event in commit.events])
+    known = _OWN.get(kinds) if commit.schemas is None else None
+    headers = known.copy() if known is not None else _own_headers(commit, kinds)
     if commit_id:
         headers[names.COMMIT] = commit_id
     if previous:
         headers[names.PREVIOUS] = previous
     if causation:
-        headers[names.CAUSATION] = causation
+        headers[names.CAUSATION] = _line(names.CAUSATION, causation)
     if correlation:
-        headers[names.CORRELATION] = correlation
+        headers[names.CORRELATION] = _line(names.CORRELATION, correlation)
     if traceparent:
-        headers[names.TRACEPARENT] = traceparent
+        headers[names.TRACEPARENT] = _line(names.TRACEPARENT, traceparent)
     if parent:
-        headers[names.PARENT] = parent
-    together = "".join(headers.values())  # one look at all, since every commit passes here
-    if not (together.isascii() and together.isprintable()):
-        name, value = next((n, v) for n, v in headers.items() if not (v.isascii() and v.isprintable()))
-        raise InvalidInput(f"header {name}: {value!r} holds characters that a header cannot")
+        headers[names.PARENT] = _line(names.PARENT, parent)
     return headers
 
 
-def _type_headers(commit: Commit) -> dict[str, str]:
-    """What is in a commit: each type once, a published one as `EventPublished/Name`, and versions above 1."""
+_Kind = tuple[str, int] | type
+"""What the headers say of an event: its class, or name and schema version of a published one."""
+
+_OWN: dict[tuple[str | _Kind, ...], dict[str, str]] = {}
+"""The headers that follow from the kinds of a commit's events: there are few such, and every commit asks."""
+
+MOST_KINDS = 4096
+
+
+def _kind(event: EngineEvent) -> _Kind:
+    return (event.event, event.schema) if type(event) is EventPublished else type(event)
+
+
+def _line(name: str, value: str) -> str:
+    """`value`, when it can stand in a header; InvalidInput otherwise."""
+    if not (value.isascii() and value.isprintable()):
+        raise InvalidInput(f"header {name}: {value!r} holds characters that a header cannot")
+    return value
+
+
+def _own_headers(commit: Commit, kinds: tuple[str | _Kind, ...]) -> dict[str, str]:
+    """Each type once, a published one as `EventPublished/Name`, versions above 1, and the definition."""
     schemas = dict(commit.schemas) if commit.schemas else {}
     types: dict[str, None] = {}
     for event in commit.events:
@@ -309,14 +325,21 @@ def _type_headers(commit: Commit) -> dict[str, str]:
     headers = {names.TYPES: ",".join(types)}
     if schemas:
         headers[names.SCHEMAS] = ",".join([f"{name}:{version}" for name, version in schemas.items()])
+    if commit.definition:
+        headers[names.DEFINITION] = commit.definition
+    for name, value in headers.items():
+        _line(name, value)
+    if commit.schemas is None:
+        if len(_OWN) >= MOST_KINDS:
+            _OWN.clear()
+        _OWN[kinds] = headers.copy()
     return headers
 
 
 def commit_id(subject: str, expected: int, payload: bytes) -> str:
-    """Names a commit by where it was to stand and what it says: 52 characters of lower-case base32.
+    """Names a commit by where it was to stand and what it says: 64 lower-case hexadecimal digits.
 
-    base32(sha256(subject, expected sequence in decimal, payload)), the three joined by NUL, in lower case like
-    every token that Waybook makes, without padding. Different bytes never share an id, so finding the id in the
-    log proves that these bytes were stored.
+    sha256(subject, expected sequence in decimal, payload), the three joined by NUL. Different bytes never share an id,
+    so finding the id in the log proves that these bytes were stored.
     """
-    return commit_token(subject, expected, payload)
+    return hashlib.sha256(b"%b\0%d\0%b" % (subject.encode(), expected, payload)).hexdigest()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-COMMIT = "Waybook-Commit"  # base32(sha256(subject, expected sequence, payload)), lower case, without padding
+COMMIT = "Waybook-Commit"  # sha256(subject, expected sequence, payload), joined by NUL, in lower-case hexadecimal
 PREVIOUS = "Waybook-Prev"  # commit id of the predecessor; absent on a run's first commit
 DEFINITION = "Waybook-Definition"  # content hash of the definition that decided
 TYPES = (

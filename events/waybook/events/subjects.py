@@ -17,7 +17,6 @@ TOKEN = re.compile(r"[a-z0-9_-]{1,32}")
 AGENT_TOKEN = re.compile(r"@?[a-z0-9_-]{1,32}")
 RUN_TOKEN = re.compile(r"[a-z0-9_-]{1,64}")
 
-COMMIT_DIGITS = 52
 _DIGITS = b"abcdefghijklmnopqrstuvwxyz234567" + bytes(224)
 
 
@@ -128,14 +127,9 @@ def digest_token(*parts: str | bytes, length: int = 26) -> str:
     return _base32(hashlib.sha256(joined).digest())[:length]
 
 
-def commit_token(subject: str, expected: int, payload: bytes) -> str:
-    """All 52 characters of `digest_token` over the three: every commit's name, so it is made without detours."""
-    return _base32(hashlib.sha256(b"%b\0%d\0%b" % (subject.encode(), expected, payload)).digest())[:COMMIT_DIGITS]
-
-
 def _base32(digest: bytes) -> str:
     # 256 bits and 64 of padding are 64 digits of 5 bits, spread to a byte each by halving: base64.b32encode takes
-    # twenty times as long, and every commit has an id.
+    # twenty times as long.
     bits = int.from_bytes(digest, "big") << 64
     for shift, high, low in _SPREAD:
         bits = ((bits & high) << shift) | (bits & low)

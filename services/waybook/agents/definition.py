@@ -52,8 +52,10 @@ class AgentDefinition(msgspec.Struct, frozen=True):
 
     def outputs(self, step: str, returned: Any) -> tuple[Output, ...]:
         """What a step's body returned, checked against its annotation. Raises UndeclaredOutput."""
-        events = [] if returned is None else returned if isinstance(returned, list) else [returned]
         declared = self.engine.steps[step].outputs
+        if isinstance(returned, Event) and type(returned).__name__ in declared:  # as most steps return
+            return (self.output(returned),)
+        events = [] if returned is None else returned if isinstance(returned, list) else [returned]
         for event in events:
             if not isinstance(event, Event) or type(event).__name__ not in declared:
                 names = ", ".join(sorted(declared)) or "nothing"

@@ -4,7 +4,7 @@ Every adapter passes the same contract tests (`tests/contract`). Errors of a por
 nothing about a step and are never stored as its failure.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -74,7 +74,7 @@ class StateLog(Protocol):
         """Name of the stream, the first half of a position."""
         ...
 
-    async def append(self, draft: Draft, *, tries: int | None = None) -> int:
+    def append(self, draft: Draft, *, tries: int | None = None) -> Awaitable[int]:
         """Stores a commit and returns its sequence in the stream.
 
         An unknown outcome is settled by asking the leader for the successor of `draft.expected` and sending

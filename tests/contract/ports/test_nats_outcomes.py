@@ -60,7 +60,7 @@ async def doubtful(connection: Connection, clean_nats: NatsUnderTest) -> AsyncIt
 
 async def test_a_commit_whose_answer_was_lost_is_found_and_not_stored_twice(doubtful: Doubtful) -> None:
     doubtful.proxy.deaf = True
-    append = asyncio.create_task(doubtful.log.append(draft("r", 0)))
+    append = asyncio.ensure_future(doubtful.log.append(draft("r", 0)))
     await doubtful.until_stored("r")
     doubtful.mend()
     sequence = await append
@@ -69,7 +69,7 @@ async def test_a_commit_whose_answer_was_lost_is_found_and_not_stored_twice(doub
 
 async def test_a_commit_that_never_arrived_is_sent_again(doubtful: Doubtful) -> None:
     doubtful.proxy.mute = True
-    append = asyncio.create_task(doubtful.log.append(draft("r", 0)))
+    append = asyncio.ensure_future(doubtful.log.append(draft("r", 0)))
     await asyncio.sleep(0.1)
     assert await doubtful.history("r") == []
     doubtful.mend()
@@ -79,7 +79,7 @@ async def test_a_commit_that_never_arrived_is_sent_again(doubtful: Doubtful) -> 
 
 async def test_silence_alone_is_an_unknown_outcome_too(doubtful: Doubtful) -> None:
     doubtful.proxy.deaf = True
-    append = asyncio.create_task(doubtful.log.append(draft("r", 0)))
+    append = asyncio.ensure_future(doubtful.log.append(draft("r", 0)))
     await doubtful.until_stored("r")
     await asyncio.sleep(0.6)
     doubtful.proxy.deaf = False
@@ -89,7 +89,7 @@ async def test_silence_alone_is_an_unknown_outcome_too(doubtful: Doubtful) -> No
 
 async def test_a_commit_that_others_followed_while_it_was_in_doubt_is_its_own_success(doubtful: Doubtful) -> None:
     doubtful.proxy.deaf = True
-    append = asyncio.create_task(doubtful.log.append(draft("r", 0)))
+    append = asyncio.ensure_future(doubtful.log.append(draft("r", 0)))
     await doubtful.until_stored("r")
     await doubtful.direct.append(draft("r", 1, "of another process"))
     doubtful.mend()
@@ -98,7 +98,7 @@ async def test_a_commit_that_others_followed_while_it_was_in_doubt_is_its_own_su
 
 async def test_a_commit_whose_place_was_taken_while_it_was_in_doubt_is_a_conflict(doubtful: Doubtful) -> None:
     doubtful.proxy.mute = True
-    append = asyncio.create_task(doubtful.log.append(draft("r", 0)))
+    append = asyncio.ensure_future(doubtful.log.append(draft("r", 0)))
     await asyncio.sleep(0.1)
     await doubtful.direct.append(draft("r", 0, "of another process"))
     doubtful.mend()
@@ -108,7 +108,7 @@ async def test_a_commit_whose_place_was_taken_while_it_was_in_doubt_is_a_conflic
 
 async def test_each_member_of_a_batch_in_doubt_is_looked_up_by_itself(doubtful: Doubtful) -> None:
     doubtful.proxy.deaf = True
-    appends = [asyncio.create_task(doubtful.log.append(draft(f"r{i}", 0))) for i in range(40)]
+    appends = [asyncio.ensure_future(doubtful.log.append(draft(f"r{i}", 0))) for i in range(40)]
     await doubtful.until_stored("r39")
     await doubtful.direct.append(draft("r0", 1, "of another process"))
     doubtful.mend()
@@ -117,7 +117,7 @@ async def test_each_member_of_a_batch_in_doubt_is_looked_up_by_itself(doubtful: 
 
 async def test_a_bounded_append_gives_up_and_an_unbounded_one_goes_on(doubtful: Doubtful) -> None:
     doubtful.proxy.mute = True
-    unbounded = asyncio.create_task(doubtful.log.append(draft("facts", 0)))
+    unbounded = asyncio.ensure_future(doubtful.log.append(draft("facts", 0)))
     with pytest.raises(OutcomeUnknown):
         await doubtful.log.append(draft("person", 0), tries=2)
     assert not unbounded.done()
@@ -132,7 +132,7 @@ async def test_a_server_that_is_not_there_is_named() -> None:
 
 async def test_appends_under_way_when_the_connection_is_closed_are_unknown(doubtful: Doubtful) -> None:
     doubtful.proxy.mute = True
-    append = asyncio.create_task(doubtful.log.append(draft("r", 0)))
+    append = asyncio.ensure_future(doubtful.log.append(draft("r", 0)))
     await asyncio.sleep(0.05)
     await doubtful.log._connection.close()
     with pytest.raises(OutcomeUnknown):
@@ -163,7 +163,7 @@ async def test_a_server_that_is_away_is_waited_for(own_nats: NatsUnderTest) -> N
     async with installed(own_nats.url, request_timeout_s=0.3) as connection:
         log = NatsStateLog(connection, STREAM)
         await own_nats.kill()
-        waiting = asyncio.create_task(log.append(draft("r", 0)))
+        waiting = asyncio.ensure_future(log.append(draft("r", 0)))
         with pytest.raises(OutcomeUnknown):
             await log.append(draft("person", 0), tries=2)
         with pytest.raises(PortUnavailable):

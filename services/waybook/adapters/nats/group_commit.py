@@ -106,7 +106,7 @@ class GroupCommit:
         if not self._pumping:
             self._pumping = True
             loop.call_soon(self._pump)
-        elif self._may_batch():
+        elif len(self._waiting) >= self._settings.eager and self._may_batch():
             self._pump()
         return member.future
 

@@ -66,12 +66,12 @@ class NatsHeartbeat:
 
     def hold(self, ack_subject: str, until_ms: int) -> None:
         """Renews this delivery's lease until `drop` or `until_ms` (epoch, UTC), whichever is first. Any thread."""
+        known = self._held.get(ack_subject)
+        if known is not None:
+            known.until_ms = until_ms  # should it be dropped in this moment, it counts as broken
+            return
         with self._lock:
-            known = self._held.get(ack_subject)
-            if known is not None:
-                known.until_ms = until_ms
-            else:
-                self._held[ack_subject] = _Lease(_boot_time(), until_ms)
+            self._held[ack_subject] = _Lease(_boot_time(), until_ms)
 
     def drop(self, ack_subject: str) -> None:
         """Renews it no longer. Any thread; unknown ones are fine."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from functools import lru_cache
 
 from waybook.adapters.commit_size import check_size
@@ -47,14 +47,15 @@ class NatsStateLog:
         """Atomic batches sent since the start."""
         return self._commits.batches
 
-    async def append(self, draft: Draft, *, tries: int | None = None) -> int:
+    def append(self, draft: Draft, *, tries: int | None = None) -> Awaitable[int]:
         """See StateLog. With `tries` it also gives up when so many request timeouts have passed."""
         check_size(draft)
         if not _is_literal(draft.subject):
             raise InvalidInput(f"{draft.subject!r} is not a literal subject")
         future = self._commits.submit(draft, tries)
-        if tries is None:
-            return await future
+        return future if tries is None else self._in_time(future, draft, tries)
+
+    async def _in_time(self, future: asyncio.Future[int], draft: Draft, tries: int) -> int:
         try:
             async with asyncio.timeout(tries * self._connection.settings.request_timeout_s):
                 return await future

@@ -12,7 +12,6 @@ from waybook.engine.inputs import (
     Completed,
     Delivered,
     Failed,
-    Input,
     Nothing,
     Outcome,
     Refused,
@@ -83,7 +82,7 @@ class RunActor:
 
     @property
     def busy(self) -> bool:
-        return self._working or bool(self._waiting or self._bodies or self.holds or self._later)
+        return bool(self._working or self.holds or self._waiting or self._bodies or self._later)
 
     @property
     def active(self) -> bool:
@@ -92,7 +91,7 @@ class RunActor:
 
     def submit(self, item: Item) -> None:
         """Puts an input before the run; it is decided with everything else that waits."""
-        self._waiting.put(item)
+        self._waiting.append(item)
         self._nudge()
 
     def _nudge(self) -> None:
@@ -100,9 +99,14 @@ class RunActor:
             self._working = True
             self._office.spawn(self._work())
 
-    async def _work(self) -> None:
+    async def _work(self, result: Completed | Failed | None = None) -> None:
+        """Decides all that waits, behind `result` of a body that ended in this task."""
         batch: list[Item] = []
         try:
+            if result is not None:
+                batch = [Item(result)]
+                if self._waiting or not isinstance(result, Completed) or not await self._decide_shortly(result):
+                    self._waiting.append(batch[0])
             while True:
                 if self._waiting:
                     self._bodies.begin_apart()
@@ -110,7 +114,7 @@ class RunActor:
                     await self._decide(batch)
                 elif self._look_due:
                     await self._look()
-                elif released := self._to_release():
+                elif self._stopping and (released := self._to_release()):
                     await self._decide([Item(Released(released))])
                 else:
                     break
@@ -155,6 +159,28 @@ class RunActor:
                     await self._afterwards(batch, committed)
                     return
 
+    async def _decide_shortly(self, result: Completed) -> bool:
+        """The usual result: alone, on a run that is known, and stored at the first try. False: to be decided with care."""
+        office, run, definition = self._office, self._run, self._definition.engine
+        if run is None or self._known != "read" or office.solitude.engaged or needs(definition, (result,)):
+            return False
+        decision = office.lifecycle.decide(definition, self.key, run, (result,), World(office.free_slots()))
+        if not decision.events:
+            return False
+        try:
+            committed = await office.lifecycle.store(definition, self.key, run, decision)
+        except PortError as error:
+            self._known = "stale"  # it may be stored
+            await office.outage(self, error)
+            return False
+        except (AppendConflict, CommitTooLarge, UnstorableCommit):
+            self._known = "stale"
+            return False
+        after = self._run = committed.run
+        if decision.diagnostics or after is None or after.thread_changes or not self._goes_on(result):
+            await self._afterwards([Item(result)], committed)
+        return True
+
     def _unexpired(self, batch: list[Item]) -> list[Item]:
         """Drops deliveries whose lease lapsed while they waited: a live worker may have them (lease, rule 0)."""
         if len(batch) == 1 and batch[0].delivery is None:
@@ -175,7 +201,7 @@ class RunActor:
 
         So it has when nothing was appended and the run turned out to be stale, and when suspects were set aside.
         """
-        if self._known == "stale" or (self._known == "never read" and not batch[0].is_start):
+        if self._known != "read" and (self._known == "stale" or not batch[0].is_start):
             await self._read()
         inputs = [item.input for item in batch]
         delivered = [one for one in inputs if isinstance(one, Delivered)]
@@ -234,8 +260,6 @@ class RunActor:
         """After the commit: start what began, stop what is no longer open, answer, settle the deliveries."""
         if committed.decision.diagnostics or (self._run is not None and self._run.thread_changes):
             await self._insist(partial(self._aside.after, committed))
-        if len(batch) == 1 and self._goes_on(batch[0].input, committed.decision.outcomes[0]):
-            return
         for item, outcome in zip(batch, committed.decision.outcomes, strict=True):
             if item.delivery is not None and (isinstance(outcome, Accepted) or outcome == Nothing("held")):
                 self._renew(item.command, item.delivery)
@@ -253,15 +277,13 @@ class RunActor:
                 await self._office.correspondence.late(self.key, outcome, item.input, self._run)
         await self._settle_holds()
 
-    def _goes_on(self, one: Input, outcome: Outcome) -> bool:
+    def _goes_on(self, one: Completed) -> bool:
         """The usual case, made short: the only body's result was stored, with the begin of one more under its command.
 
-        Nothing is to be answered then, stopped or given up; the rest of `_afterwards` would do the same.
+        Nothing is to be answered then, stopped or given up; `_afterwards` would do the same.
         """
         run = self._run
-        if not isinstance(one, Completed) or not isinstance(outcome, Accepted) or run is None:
-            return False
-        if len(run.open) != 1 or len(self.holds) != 1:
+        if run is None or len(run.open) != 1 or len(self.holds) != 1:
             return False
         action = run.actions[next(iter(run.open))]
         delivery = self.holds.get(action.command)
@@ -308,11 +330,11 @@ class RunActor:
 
     async def _go_on(self, result: Completed | Failed) -> bool:
         """Decides a body's result in the body's task, with all that waits; False when another task does that."""
-        self._waiting.put(Item(result))
         if self._working:
+            self._waiting.append(Item(result))
             return False
         self._working = True
-        await self._work()
+        await self._work(result)
         return True
 
     async def _settle(self, item: Item, delivery: Delivery, outcome: Outcome) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -84,17 +84,19 @@ class Executor:
             if self._meter is not None:
                 await self._count(run, action, context)
             return self._failed(action, error, began, context)
+        if context is None:
+            return Completed(action.id, outputs, _elapsed(began))
         if self._meter is not None:
             await self._count(run, action, context)
         return Completed(
             action=action.id,
             outputs=outputs,
             duration_ms=_elapsed(began),
-            model=context.model if context is not None else None,
-            usage=context.usage if context is not None else None,
-            contracts=context.contracts if context is not None else (),
-            context=context.changes(RunContext) if context is not None else (),
-            thread_context=context.changes(ThreadContext) if context is not None else (),
+            model=context.model,
+            usage=context.usage,
+            contracts=context.contracts,
+            context=context.changes(RunContext),
+            thread_context=context.changes(ThreadContext),
         )
 
     async def _count(self, run: Run, action: Action, context: StepContext | None) -> None:
@@ -113,7 +115,12 @@ class Executor:
                     work = body.function(definition.agent(), **arguments)
                 else:
                     work = asyncio.to_thread(body.function, definition.agent(), **arguments)
-                return await _within((action.deadline - self._clock.now()) / 1000, body.name, work)
+                try:
+                    waits_for = work.send(None)
+                except StopIteration as done:  # many never wait, and what does not wait cannot be stopped
+                    return done.value
+                left = (action.deadline - self._clock.now()) / 1000
+                return await _within(left, body.name, _Begun(work, waits_for))
             except PortError as error:
                 log.warning("a step waits for a port", extra={"action": "step_waits_for_port", "error": str(error)})
                 await asyncio.sleep(PORT_PAUSE_S)
@@ -128,10 +135,10 @@ class Executor:
     ) -> dict[str, Any]:
         arguments: dict[str, Any] = {}
         for name, bound in action.bindings.items():
-            if bound is None:
-                arguments[name] = None
-            elif isinstance(bound, str):
+            if isinstance(bound, str):
                 arguments[name] = _event(definition, run, bound)
+            elif bound is None:
+                arguments[name] = None
             else:
                 arguments[name] = [_event(definition, run, one) for one in bound]
         if context is not None:
@@ -207,17 +214,11 @@ def _context(run: Run, action: Action) -> StepContext:
     )
 
 
-async def _within(seconds: float, step: str, work: Coroutine[Any, Any, Any]) -> Any:
+async def _within(seconds: float, step: str, work: Awaitable[Any]) -> Any:
     """Awaits `work` in the running task. Raises StepDeadlinePassed when that takes longer than `seconds`.
 
-    What `asyncio.timeout` does, but the clock is only set when the body waits for something for the first time:
-    this stands around every step, many never wait, and what does not wait cannot be stopped.
+    What `asyncio.timeout` does, but the clock is only set when the body waits for something for the first time.
     """
-    began = time.monotonic()
-    try:
-        waited_for = work.send(None)
-    except StopIteration as done:
-        return done.value
     task = asyncio.current_task()
     assert task is not None
     expired = False
@@ -227,10 +228,9 @@ async def _within(seconds: float, step: str, work: Coroutine[Any, Any, Any]) -> 
         expired = True
         task.cancel()
 
-    left = seconds - (time.monotonic() - began)
-    handle = asyncio.get_running_loop().call_later(max(0.0, left), expire)
+    handle = asyncio.get_running_loop().call_later(max(0.0, seconds), expire)
     try:
-        return await _Begun(work, waited_for)
+        return await work
     except asyncio.CancelledError as error:
         if expired and task.cancelling() == 1:  # nobody else asked for it
             raise StepDeadlinePassed(f"step {step} ran longer than its deadline") from error

@@ -1,7 +1,8 @@
 """Decide plus append: the one module that writes STATE (DESIGN 2, invariant 3)."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 import msgspec
 
@@ -117,7 +118,7 @@ class Lifecycle:
         """What `inputs` make of the run now; nothing is stored."""
         return decide(definition, key, run, inputs, self._clock.now(), world)
 
-    async def store(
+    def store(
         self,
         definition: Definition,
         key: RunKey,
@@ -126,15 +127,12 @@ class Lifecycle:
         *,
         tries: int | None = None,
         causation: str | None = None,
-    ) -> Committed:
+    ) -> Coroutine[Any, Any, Committed]:
         """Appends a decision made on `run`. Raises AppendConflict when that was not the latest; nothing is stored then."""
         if not decision.events or decision.run is None:
-            return Committed(decision, run, False)
+            return _nothing(decision, run)
         commit = commit_of(decision, definition, self._actor)
-        await self._append(key, run, commit, decision.run, tries=tries, causation=causation)
-        if self._long_runs is not None:
-            self._long_runs.after(decision.run)
-        return Committed(decision, decision.run, True)
+        return self._append(key, run, decision, decision.run, commit, tries=tries, causation=causation)
 
     async def commit(
         self, definition: Definition, key: RunKey, run: Run | None, inputs: Sequence[Input], world: World
@@ -143,13 +141,20 @@ class Lifecycle:
         return await self.store(definition, key, run, self.decide(definition, key, run, inputs, world))
 
     async def _append(
-        self, key: RunKey, run: Run | None, commit: Commit, after: Run, *, tries: int | None, causation: str | None
-    ) -> None:
+        self,
+        key: RunKey,
+        run: Run | None,
+        decision: Decision,
+        after: Run,
+        commit: Commit,
+        *,
+        tries: int | None,
+        causation: str | None,
+    ) -> Committed:
         subject = state_subject(key)
-        expected = run.sequence if run is not None else 0
+        expected, previous = (run.sequence, run.commit) if run is not None else (0, None)
         payload = self._codec.encode(commit, subject)
         identity = commit_id(subject, expected, payload)
-        previous = run.commit if run is not None else None
         asked_by = after.parent
         parent = f"{asked_by.agent}/{asked_by.run}/{asked_by.request}" if asked_by is not None else None
         headers = commit_headers(commit, commit_id=identity, previous=previous, causation=causation, parent=parent)
@@ -162,6 +167,9 @@ class Lifecycle:
         after.commit = identity
         if self._hook is not ignore:
             tell_stored(self._hook, commit, after, len(payload), time.perf_counter() - began)
+        if self._long_runs is not None:
+            self._long_runs.after(after)
+        return Committed(decision, after, True)
 
     async def record(self, key: RunKey, fact: ThreadJoined | ThreadContextChanged) -> Run:
         """Adds a fact to a system aggregate unless it is there already; returns the aggregate.
@@ -195,7 +203,9 @@ class Lifecycle:
             commands=decision.commands,
         )
         causation = decision.commands[0] if decision.commands else None
-        await self._append(key, run, commit, decision.run, tries=None, causation=causation)
-        if self._long_runs is not None:
-            self._long_runs.after(decision.run)
-        return Committed(decision, decision.run, True)
+        return await self._append(key, run, decision, decision.run, commit, tries=None, causation=causation)
+
+
+async def _nothing(decision: Decision, run: Run | None) -> Committed:
+    """Nothing is appended."""
+    return Committed(decision, run, False)
