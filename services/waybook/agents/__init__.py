@@ -14,6 +14,7 @@ from waybook.agents.fixed_list import Exactly, FixedList
 from waybook.agents.identity import UserIdentity
 from waybook.agents.precondition import precondition
 from waybook.agents.run_context import RunContext, ThreadContext
+from waybook.agents.schedule import Schedule, ScheduledEvent
 from waybook.agents.step import step
 from waybook.engine.definition import RetryPolicy, Row, Table
 from waybook.events.typed import (
@@ -57,6 +58,8 @@ __all__ = [
     "RetryPolicy",
     "Row",
     "RunContext",
+    "Schedule",
+    "ScheduledEvent",
     "StartEvent",
     "StepConfig",
     "StepContext",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from waybook.agents.config import AgentConfig
+from waybook.agents.schedule import Schedule
 from waybook.agents.step import MARK
 from waybook.engine.definition import Table, default_table
 
@@ -46,7 +47,7 @@ class Agent(metaclass=AgentType):
     takes but the table knows. `config` is the class of its configuration. `run_deadline_s`: how long a run may stay
     open before it ends as failed; None, the default: no limit. `uses` lists the types that its steps ask for and the
     installation provides, so that `waybook lint` knows them. Every execution gets a new object: nothing put on `self`
-    survives a step.
+    survives a step. `schedules`: when runs of it begin by themselves.
     """
 
     name: ClassVar[str] = ""
@@ -55,3 +56,4 @@ class Agent(metaclass=AgentType):
     config: ClassVar[type[AgentConfig]] = AgentConfig
     run_deadline_s: ClassVar[float | None] = None
     uses: ClassVar[tuple[type[Any], ...]] = ()
+    schedules: ClassVar[tuple[Schedule, ...]] = ()

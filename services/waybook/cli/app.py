@@ -2,7 +2,7 @@
 
 import typer
 
-from waybook.cli import again, agents, decide, look, mails, restart, run, settle, steer, watch
+from waybook.cli import again, agents, decide, look, mails, restart, run, schedules, settle, steer, watch
 from waybook.cli.events import events_app
 from waybook.cli.owner import grants_app, kill_switch_app, policy_app
 from waybook.cli.projections import projections_app
@@ -42,6 +42,7 @@ app.command("cancel")(steer.cancel)
 app.command("lint")(agents.lint)
 app.command("graph")(agents.graph)
 app.command("start")(agents.start)
+app.command("schedules")(schedules.schedules)
 app.command("operations")(settle.operations)
 app.command("settle")(settle.settle)
 app.command("compensate")(settle.compensate)

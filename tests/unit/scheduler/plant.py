@@ -1,7 +1,7 @@
 """A walker and schedulers of the flaky agent on ports in memory; the clock is moved by hand."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -26,6 +26,7 @@ from waybook.events.engine import EngineEvent
 from waybook.events.subjects import RunKey, command_subject, state_subject
 from waybook.services.scheduler.following import WANTED
 from waybook.services.scheduler.hints import Hints, NoHints
+from waybook.services.scheduler.recurring import Planned
 from waybook.services.scheduler.scheduler import Scheduler, SchedulerOptions, SchedulerPorts
 from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
 
@@ -122,8 +123,9 @@ class Plant:
         return walker
 
     def schedule(
-        self, *, fuse: Fuse | None = None, clock: Clock | None = None, hints: Hints | None = None, **options: Any
-    ) -> asyncio.Task[None]:
+        self, *, fuse: Fuse | None = None, clock: Clock | None = None, hints: Hints | None = None,
+        plans: Sequence[Planned] = (), **options: Any,
+    ) -> asyncio.Task[None]:  # fmt: skip
         """A scheduler at work; what broke it is its task's."""
         fuse = fuse or Fuse()
         ports = SchedulerPorts(
@@ -135,7 +137,7 @@ class Plant:
             hints=hints or NoHints(),
         )
         chosen = SchedulerOptions(**{"pull_s": 0.02, "exclusive": True, **options})
-        task = asyncio.create_task(Scheduler(ports, options=chosen, hook=self.told.append).run())
+        task = asyncio.create_task(Scheduler(ports, options=chosen, hook=self.told.append, plans=plans).run())
         self._tasks.append(task)
         return task
 

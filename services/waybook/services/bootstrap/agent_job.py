@@ -80,7 +80,7 @@ async def start_and_wait(
     key = _key(installation, definition, run)
     async with (
         walking(installation, [definition], {}) as walker,
-        scheduling(installation, [definition]),
+        scheduling(installation, [definition], recurring=False),
     ):
         command = Command(
             id=f"start-{key.agent}-{key.run}",

@@ -16,11 +16,11 @@ from waybook.services.walker.walker import Walker
 
 @asynccontextmanager
 async def walking_mails(
-    installation: Installation, observing: Observing = UNOBSERVED, *, scheduler: bool = False
+    installation: Installation, observing: Observing = UNOBSERVED, *, scheduler: bool = False, recurring: bool = True
 ) -> AsyncIterator[Walker]:
     """Walks mails for the time of the block, and tells `observing` of it. Raises as `walking` does.
 
-    `scheduler`: one works beside the walker, in this process. Without a database steps see no earlier mails.
+    `scheduler`: one works beside the walker, in this process; if `recurring` it starts recurring runs. Without a database steps see no earlier mails.
     """
     settings, database_url = installation.settings, installation.addresses.database_url
     async with AsyncExitStack() as stack:
@@ -35,6 +35,8 @@ async def walking_mails(
         walker = await stack.enter_async_context(walking(installation, agents, provides))
         beside = None
         if scheduler:
-            beside = await stack.enter_async_context(scheduling(installation, agents, observing.scheduler_hook))
+            beside = await stack.enter_async_context(
+                scheduling(installation, agents, observing.scheduler_hook, recurring=recurring)
+            )
         await stack.enter_async_context(observing.serving(installation.wiring.connection, walker, beside))
         yield walker

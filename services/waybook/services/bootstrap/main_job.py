@@ -75,7 +75,9 @@ async def run_mails(
     async with AsyncExitStack() as stack:
         installation = await stack.enter_async_context(owned(settings, "run", data_dir, observing.hook))
         await stack.enter_async_context(projecting(installation, observing))
-        walker = await stack.enter_async_context(walking_mails(installation, observing, scheduler=True))
+        walker = await stack.enter_async_context(
+            walking_mails(installation, observing, scheduler=True, recurring=False)
+        )
         submissions, skipped = await _take_in(installation, items, progress)
         models = await stack.enter_async_context(ReadModels.open(installation.database_url))
         left = await left_behind(installation, tuple(walker.definitions))

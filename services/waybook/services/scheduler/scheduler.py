@@ -16,6 +16,7 @@ from waybook.services.scheduler.doing import Doer
 from waybook.services.scheduler.fires import Fires
 from waybook.services.scheduler.firing import LOOK_AGAIN_MS
 from waybook.services.scheduler.hints import Hints, NoHints
+from waybook.services.scheduler.recurring import Planned, Recurring
 from waybook.services.scheduler.relay import Relay
 from waybook.services.scheduler.rounds import STILL_MS, Rounds
 from waybook.services.scheduler.runs import Runs
@@ -59,6 +60,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True):
 class Scheduler:
     """Works from `run()` until `stop()`. Any number may run; each does a share of the work.
 
+    `plans` are the schedules of agents, whose runs it starts.
+
     While a port does not answer it waits and goes on where it was: everything it does may be done twice.
     """
 
@@ -69,6 +72,7 @@ class Scheduler:
         options: SchedulerOptions | None = None,
         codec: Codec | None = None,
         hook: Hook = ignore,
+        plans: Sequence[Planned] = (),
     ) -> None:
         self._ports = ports
         self._options = options or SchedulerOptions()
@@ -81,6 +85,7 @@ class Scheduler:
             ports.hints, self._runs, ports.timers, self._doer, ports.clock, still_ms=self._options.still_ms
         )
         self.fires: Sequence[Fires] = ()
+        self._recurring = (Recurring(plans, self._doer, ports.clock),) if plans else ()
         self._stopping = asyncio.Event()
         self._outages: dict[str, PortError] = {}
 
@@ -93,7 +98,7 @@ class Scheduler:
                   bucket=bucket if kind in RESTARTS else None, look_again_ms=self._options.look_again_ms, hook=self._hook)
             for kind in CLASSES
         ]  # fmt: skip
-        parts: tuple[Relay | Fires, ...] = (self.relay, *self.fires)
+        parts: tuple[Relay | Fires | Recurring, ...] = (self.relay, *self.fires, *self._recurring)
         works = {asyncio.create_task(self._loop(one), name=one.name): one for one in parts}
         rounds = asyncio.create_task(self._make_rounds())
         stopped = asyncio.create_task(self._stopping.wait())
@@ -120,7 +125,7 @@ class Scheduler:
         await self._ports.timers.ensure_consumers(recreate=self._options.exclusive)
         await self._ports.notices.ensure_consumer(rewind=self._options.exclusive)
 
-    async def _loop(self, work: Relay | Fires) -> None:
+    async def _loop(self, work: Relay | Fires | Recurring) -> None:
         while not self._stopping.is_set():
             try:
                 await work.step(self._options.pull_s)

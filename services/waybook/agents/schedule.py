@@ -1,0 +1,78 @@
+"""Recurring runs: when an agent's runs begin by themselves."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from waybook.agents.errors import DefinitionError
+from waybook.events.subjects import check_token
+from waybook.events.typed import StartEvent
+
+Missed = Literal["skip", "latest", "all"]
+
+MOST_OCCURRENCES = 10_000
+"""So many are looked at in one go; a schedule of every second that stood still for hours has more."""
+
+
+class ScheduledEvent(StartEvent, frozen=True, kw_only=True):
+    """A start event that knows for when its run was scheduled (ms since the epoch, UTC)."""
+
+    scheduled_at: int = 0
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """Begins a run of the agent, with the event `start`, at the times of a cron expression of five fields (or six, the
+    first then seconds), in the time zone `zone`.
+
+    `name` is a token (a-z, 0-9, _ and -): it is in the run's id, and all runs of a schedule are one thread. `missed`
+    says what becomes of times at which no scheduler was at work, up to `catch_up_s` (15 minutes) ago: `latest`: the last of
+    them is made up for, `all`: each of them, `skip`: none. What is older is dropped, with a warning. A time never has
+    two runs, however many schedulers look. A start that is a `ScheduledEvent` is told its time.
+
+    Raises DefinitionError for an expression, a zone or a name that is none, and where cronsim is not installed.
+    """
+
+    name: str
+    cron: str
+    start: StartEvent
+    zone: str = "UTC"
+    missed: Missed = "latest"
+    catch_up_s: float = 900.0
+    configuration: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        check_token("the schedule's name", self.name)
+        next(self._from(0), None)
+
+    def between(self, after: int, until: int) -> list[int]:
+        """The times above `after`, up to `until` and that one included, in ms UTC; at most the first 10,000."""
+        found: list[int] = []
+        for at in self._from(after):
+            if at > until or len(found) == MOST_OCCURRENCES:
+                break
+            found.append(at)
+        return found
+
+    def next_after(self, after: int) -> int | None:
+        """The first time above `after`, in ms UTC; None where there is none any more."""
+        return next(self._from(after), None)
+
+    def _from(self, after: int) -> Iterator[int]:
+        try:
+            from cronsim import CronSim, CronSimError
+        except ImportError as error:
+            raise DefinitionError("schedules need cronsim: pip install 'waybook[schedules]'") from error
+        try:
+            begin = datetime.fromtimestamp(after / 1000, UTC).astimezone(ZoneInfo(self.zone))
+            times = CronSim(self.cron, begin)
+        except CronSimError as error:
+            raise DefinitionError(f"schedule {self.name}: {self.cron!r} is no cron expression: {error}") from error
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise DefinitionError(f"schedule {self.name}: there is no time zone {self.zone!r}") from error
+        for at in times:
+            ms = round(at.timestamp() * 1000)
+            if ms > after:
+                yield ms
