@@ -9,6 +9,7 @@ import zlib
 from waybook.engine import approvals
 from waybook.engine.definition import FAILED, Row, Step
 from waybook.engine.dispatch import begin_or_offer, dispatch_all, may_begin
+from waybook.engine.failures import failures_with
 from waybook.engine.inputs import Accepted, Delivered, Failed, Nothing, Outcome, Refused
 from waybook.engine.inputs import Retry as RetryRequest
 from waybook.engine.lifecycle import matching_row, move, names_of, open_window, take_row
@@ -42,7 +43,7 @@ def fail(recorder: Recorder, failed: Failed, action: Action, *, ask_table: bool 
     step = recorder.definition.steps[action.step]
     if failed.not_before is not None and failed.error.retryable and _wait(recorder, action, step, failed.not_before):
         return Accepted()
-    failures = recorder.run.failures.get(step.name, 0) + 1
+    failures = failures_with(recorder.run, action)
     exhausted = not (failed.error.retryable and step.stop_on_error) or failures >= step.retry.max_failures
     event = e.StepFailed(
         action=action.id,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.engine.definitions import build, step, takes
 from tests.unit.engine.history import History, output
@@ -141,6 +141,48 @@ def test_errors_of_several_branches_are_all_told() -> None:
     assert why(COUNTED, history.it).error == "work [1]: branch 1 went wrong; work [3]: branch 3 went wrong"
 
 
+def test_one_death_under_many_branches_is_one_failure_of_the_step() -> None:
+    """A worker that dies under five branches loses five attempts; each begins again, and three deaths convict."""
+    history = split(5)
+    for deaths in (1, 2):
+        history.again(list(history.delivered)[-1])
+        assert history.it.failures == {"work": deaths}
+        assert [a.attempt for a in history.it.open_actions()] == [deaths + 1] * 5
+    history.again(list(history.delivered)[-1])
+    assert (history.it.state, history.it.failures) == ("failed", {"work": 3})
+    assert len(history.it.convicted) == 1
+
+
+def test_an_outage_that_breaks_all_branches_is_tried_again_by_itself() -> None:
+    """Three branches, three attempts each: the step fails three times, not the first three executions of it."""
+    history = split(3)
+    for round_ in (1, 2, 3):
+        for branch in ("1", "2", "3"):
+            break_(history, branch)
+        assert history.it.failures == {"work": round_}
+        assert len({history.it.timers[t].due for t in history.timers()}) == (0 if round_ == 3 else 1)
+        while round_ < 3 and history.timers():
+            history.fire(history.timers()[0])
+    assert why(COUNTED, history.it).hold.reason == "exhausted"
+
+
+def test_a_branch_does_not_outlive_its_attempts_while_another_one_waits_longer() -> None:
+    """No execution is tried more often than its step may fail."""
+    history = split(2)
+    tomorrow = history.now + 24 * 3_600_000
+    error = e.Failure("Boom", "come again tomorrow")
+    history.apply(Failed(of(history, "work", "2").id, error, not_before=tomorrow))
+    for _ in range(2):
+        break_(history, "1")
+        timer = next(
+            t for t in history.timers() if history.it.timers[t].about.endswith(of(history, "work", "1").trigger)
+        )
+        history.fire(timer)
+    break_(history, "1")
+    assert of(history, "work", "1").exhausted
+    assert history.it.failures == {"work": 3}
+
+
 def test_a_persons_retry_takes_up_the_exhausted_branch_too() -> None:
     history = split(2)
     break_(history, "1", retryable=False)
@@ -156,6 +198,7 @@ def _plays(draw: st.DrawFn) -> tuple[int, list[tuple[str, int]]]:
     return count, draw(st.lists(moves, max_size=40))
 
 
+@settings(deadline=None)
 @given(_plays())
 def test_whatever_fails_the_join_runs_once_with_every_part_and_no_finished_branch_runs_again(
     play: tuple[int, list[tuple[str, int]]],

@@ -87,7 +87,7 @@ def test_the_third_failure_is_the_last_and_leaves_the_run_to_a_person() -> None:
 
 
 def test_failures_are_counted_by_step_over_all_its_attempts() -> None:
-    """Two executions of one step share the count."""
+    """Two executions of one step share the count; what fails side by side, in an outage say, is one failure of it."""
     definition = build("t", (step("source", takes("Go"), gives="A"), step("s", takes("A"))), {"Go": "start"})
     history = History(definition)
     history.start()
@@ -95,7 +95,15 @@ def test_failures_are_counted_by_step_over_all_its_attempts() -> None:
     history.fail("s")
     first = next(a for a in history.it.actions.values() if a.step == "s" and a.status == "running")
     history.apply(Failed(first.id, e.Failure("Boom", "again")))
+    assert history.it.failures == {"s": 1}
+    history.give(Retry())
+    history.fail("s")
     assert history.it.failures == {"s": 2}
+    other = next(a for a in history.it.actions.values() if a.status == "running")
+    history.apply(Completed(other.id, ()))
+    history.fire(history.timers()[0])
+    history.fail("s")
+    assert (history.it.failures, history.action("s").exhausted) == ({"s": 3}, True)
 
 
 def test_what_cannot_be_helped_by_trying_again_fails_once() -> None:

@@ -31,7 +31,7 @@ BY_PEOPLE = RouteSettings()
 UNATTENDED = RouteSettings(auto_reply=True, shadow=False)
 
 _PART = re.compile(r"Write part (\d) of the reply")
-TEXTS = {1: "Your bill is fine.", 2: "The shop opens at nine.", 3: "We are sorry."}
+TEXTS = {1: "Your bill is fine.", 2: "The shop opens at nine.", 3: "We are sorry.", 4: "The goods are on their way."}
 USAGE = TokenUsage(10, 5, 15)
 
 
