@@ -1,6 +1,6 @@
 """Senders: how fast their messages begin, whether they are read at all, and what may leave for them unattended."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.engine.aggregates.shared import Log, reason
 
@@ -23,6 +23,7 @@ def admitted(gaps: list[int], per_minute: int, burst: int) -> list[tuple[int, in
     return found
 
 
+@settings(deadline=None)
 @given(ARRIVALS, st.integers(1, 120), st.integers(1, 30))
 def test_no_more_begin_within_a_time_than_a_burst_and_the_rate_allow(
     gaps: list[int], per_minute: int, burst: int
@@ -35,6 +36,7 @@ def test_no_more_begin_within_a_time_than_a_burst_and_the_rate_allow(
             assert last - first + 1 <= allowed + 1.01
 
 
+@settings(deadline=None)
 @given(ARRIVALS, st.integers(1, 120), st.integers(1, 30))
 def test_arrivals_begin_in_their_order_and_never_before_they_came(gaps: list[int], per_minute: int, burst: int) -> None:
     """What came first begins first, and who keeps to the rate never waits."""
@@ -78,6 +80,7 @@ def test_a_block_and_distrust_stand_until_a_person_lifts_them() -> None:
     assert reason(log.ask(TrustSender("", True))[0]) == "invalid_input"
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["sent", "bounced", "complained"]), st.integers(0, 5))))
 def test_each_end_of_a_reply_counts_once(told: list[tuple[str, int]]) -> None:
     """However often a run tells of it."""
