@@ -13,7 +13,14 @@ from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["tests.crash.worker", "tests.crash.mailing", "tests.conformance.dispatcher.deadly"])
+_context.set_forkserver_preload(
+    [
+        "tests.crash.worker",
+        "tests.crash.mailing",
+        "tests.crash.inboxing",
+        "tests.conformance.dispatcher.deadly",
+    ]
+)
 
 
 def begin(target: Callable[..., None], *arguments: Any) -> ForkServerProcess:

@@ -7,7 +7,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from multiprocessing.context import ForkServerProcess
 from typing import cast
 
@@ -17,6 +17,7 @@ from tests.contract.effects.mail_server import MailServer
 from tests.crash import forking
 from tests.crash.mailing import MAILING, MailingSettings, work
 
+from waybook.agents.definition import AgentDefinition
 from waybook.engine.fold import fold_all
 from waybook.engine.hold import Hold, hold
 from waybook.engine.run import Run
@@ -54,7 +55,10 @@ class LossyMailServer(MailServer):
 class Crew:
     """Workers that are killed and stopped every few seconds, and replaced."""
 
-    def __init__(self, settings: MailingSettings, lot: random.Random) -> None:
+    def __init__(
+        self, settings: MailingSettings, lot: random.Random, work: Callable[[MailingSettings], None] = work
+    ) -> None:
+        self._work = work
         self._settings = settings
         self._lot = lot
         self._workers: list[ForkServerProcess] = []
@@ -63,7 +67,7 @@ class Crew:
     def begin(self) -> None:
         """As many as there are to be."""
         while len(self._workers) < WORKERS:
-            self._workers.append(forking.begin(work, self._settings))
+            self._workers.append(forking.begin(self._work, self._settings))
 
     async def meddle(self) -> None:
         """Goes on until it is cancelled, and then leaves nobody stopped."""
@@ -165,7 +169,9 @@ async def start(installation: Installation, number: int) -> RunKey:
     return key
 
 
-async def look(installation: Installation, keys: Iterable[RunKey]) -> dict[RunKey, Found]:
+async def look(
+    installation: Installation, keys: Iterable[RunKey], agent: AgentDefinition = MAILING
+) -> dict[RunKey, Found]:
     """The runs as STATE has them; those that have not begun are left out."""
     turn = asyncio.Semaphore(SIDE_BY_SIDE)
 
@@ -173,7 +179,7 @@ async def look(installation: Installation, keys: Iterable[RunKey]) -> dict[RunKe
         async with turn:
             history = await read_history(installation.wiring.state, key)
         run = fold_all(None, [(commit, n, "") for n, commit in enumerate(history, 1)], key=key)
-        return (key, Found(history, run, hold(MAILING.engine, run))) if run is not None else None
+        return (key, Found(history, run, hold(agent.engine, run))) if run is not None else None
 
     return dict(filter(None, await asyncio.gather(*(one(key) for key in keys))))
 

@@ -17,7 +17,8 @@ from waybook.adapters.effects.journal import ImapJournal
 from waybook.adapters.effects.smtp import SmtpSend
 from waybook.adapters.embedded import Addresses
 from waybook.agents import Agent, Effects, Event, StartEvent, StopEvent, step
-from waybook.agents.definition import define
+from waybook.agents.definition import AgentDefinition, define
+from waybook.agents.effects import EffectAdapter
 from waybook.engine.ports import CTL_ANY, NEW_ANY
 from waybook.events.errors import RetryableError
 from waybook.services.bootstrap.installation import Installation
@@ -133,34 +134,53 @@ def work(settings: MailingSettings) -> None:
 
 
 async def _work(settings: MailingSettings) -> int:
-    journal = None
-    if settings.imap_port is not None:
-        journal = ImapJournal(
-            "127.0.0.1", settings.imap_port, username="u", password="p", is_complete=True, tls=False, timeout_s=20
-        )
-    own = lanes([MAILING])
+    async with installed(settings.url, "mailing-worker") as installation:
+        mails = sender_of(settings, journal_of(settings))
+        return await walk(installation, settings, MAILING, {Model: Model()}, {"mail": mails})
+
+
+def journal_of(settings: MailingSettings) -> ImapJournal | None:
+    """Where sent mails are looked for, if anywhere."""
+    if settings.imap_port is None:
+        return None
+    return ImapJournal(
+        "127.0.0.1", settings.imap_port, username="u", password="p", is_complete=True, tls=False, timeout_s=20
+    )
+
+
+def sender_of(settings: MailingSettings, journal: ImapJournal | None) -> SmtpSend:
+    """The way out."""
+    return SmtpSend(
+        "127.0.0.1", settings.smtp_port, sender="us@example.org", tls="none", journal=journal, settle_ms=SETTLE_MS,
+        call_ms=CALL_MS,
+    )  # fmt: skip
+
+
+async def walk(
+    installation: Installation,
+    settings: MailingSettings,
+    agent: AgentDefinition,
+    provides: dict[type, Any],
+    effects: dict[str, EffectAdapter],
+) -> int:
+    """A walker and a scheduler of one agent until SIGTERM; the exit code."""
+    own = lanes([agent])
     options = WalkerOptions(
         strict=True, pull_s=0.25, slots=SLOTS, ctl_slots=SLOTS, executions=SLOTS, clock_margin_ms=MARGIN_MS,
         lane_consumers=tuple(spec.name for spec in own),
     )  # fmt: skip
-    async with installed(settings.url, "mailing-worker") as installation:
-        mail = SmtpSend(
-            "127.0.0.1", settings.smtp_port, sender="us@example.org", tls="none", journal=journal, settle_ms=SETTLE_MS,
-            call_ms=CALL_MS,
-        )  # fmt: skip
-        async with walker_ports(
-            installation.wiring, settings.url, ack_wait_s=ACK_WAIT_S, exclusive=False,
-            on_lost=lambda: walker.claims_lost(), consumers=(CTL_ANY, NEW_ANY, *own),
-        ) as ports:  # fmt: skip
-            provides: dict[type, Any] = {Model: Model()}
-            walker = Walker([MAILING], ports, provides=provides, effects={"mail": mail}, options=options)
-            stopping = asyncio.Event()
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
-            async with scheduling(installation, [MAILING]):
-                running = asyncio.create_task(walker.run())
-                stop = asyncio.create_task(stopping.wait())
-                await asyncio.wait([running, stop], return_when=asyncio.FIRST_COMPLETED)
-                stop.cancel()
-                await walker.stop()
-                await running
+    async with walker_ports(
+        installation.wiring, settings.url, ack_wait_s=ACK_WAIT_S, exclusive=False,
+        on_lost=lambda: walker.claims_lost(), consumers=(CTL_ANY, NEW_ANY, *own),
+    ) as ports:  # fmt: skip
+        walker = Walker([agent], ports, provides=provides, effects=effects, options=options)
+        stopping = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+        async with scheduling(installation, [agent]):
+            running = asyncio.create_task(walker.run())
+            stop = asyncio.create_task(stopping.wait())
+            await asyncio.wait([running, stop], return_when=asyncio.FIRST_COMPLETED)
+            stop.cancel()
+            await walker.stop()
+            await running
     return 0
