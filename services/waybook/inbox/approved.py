@@ -76,7 +76,8 @@ def _due(run: Run) -> dict[str, Any]:
     approval = approvals.find(run, ACTION, reply.digest) if reply is not None and source == "human" else None
     held = run.fields.get("reservations") if source == "auto" else None
     reservation = msgspec.convert(held[-1], Reservation).name if held else None
-    return {"reply": reply, "approval": approval, "source": source, "reservation": reservation}
+    edited = bool(run.fields.get("is_draft_edited"))
+    return {"reply": reply, "approval": approval, "source": source, "reservation": reservation, "edited": edited}
 
 
 WINDOW = Window(

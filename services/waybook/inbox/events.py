@@ -193,13 +193,15 @@ class SendCancelled(ExternalEvent, frozen=True, kw_only=True):
 class SendDue(DecisionEvent, frozen=True, kw_only=True):
     """The undo window is over: this reply leaves now, under this approval. Only the engine publishes it.
 
-    `source`: who approved, `human` or `auto`; `reservation`: what an unattended reply was charged to. `reply` None: there is nothing to send.
+    `source`: who approved, `human` or `auto`; `reservation`: what an unattended reply was charged to;
+    `edited`: a person wrote it. `reply` None: there is nothing to send.
     """
 
     reply: Reply | None = None
     approval: str | None = None
     source: str = "auto"
     reservation: str | None = None
+    edited: bool = False
 
 
 class SendWithheld(Event, frozen=True, kw_only=True):

@@ -20,6 +20,8 @@ from waybook.engine.aggregates.keys import policy_key
 from waybook.engine.aggregates.policy import policy_of
 from waybook.engine.hold import why
 from waybook.events import engine as e
+from waybook.events.commit import event_name
+from waybook.inbox.followups import follow_ups
 from waybook.inbox.reply import author_of
 from waybook.services.walker.lifecycle import Lifecycle
 
@@ -50,20 +52,36 @@ async def _effects(world: World, value: Any) -> Differences:
         counts["pipeline_start"] += h.pipeline_starts(history, since)
         counts.update(f"enqueue_step:{kind}" for kind in h.enqueued(history, since))
         counts["schedule_send"] += sum(t.timer_class == "send" for t in history.events(e.TimerArmed, since))
-        counts["outcome_feedback:bounce"] += sum(
-            x.event == "ReplyReturned" and b'"bounced"' in bytes(x.payload)
-            for x in history.events(e.EventPublished, since)
-        )
-    known = ("pipeline_start", "schedule_send", "outcome_feedback:bounce")
-    unread = [k for k, n in value.items() if k not in known and not _is_read(k, n)]
+        counts.update(_followed(history, since))
+    counts["record_feedback:any"] = sum(
+        counts[f"record_feedback:{word}"] for word in ("approved", "edited", "rejected")
+    )
+    unread = [k for k in value if k not in EFFECTS and not k.startswith("enqueue_step:")]
     if unread:
         raise Unsupported(f"expect.effects.{', '.join(unread)}: not read yet")
     return differences(value, {**dict.fromkeys(value, 0), **counts})
 
 
-def _is_read(effect: str, times: int) -> bool:
-    """Requests of steps are counted; feedback is never recorded by this build, so that none may be expected."""
-    return effect.startswith("enqueue_step:") or (effect.startswith("record_feedback:") and times == 0)
+EFFECTS = frozenset(
+    {"pipeline_start", "schedule_send", "knowledge_extraction", "code_task", "timeline_mirror"}
+    | {"record_feedback:any", "record_feedback:approved", "record_feedback:edited", "record_feedback:rejected"}
+    | {"outcome_feedback:bounce", "outcome_feedback:complaint"}
+)
+FOLLOWED = {"outcome_bounced": "outcome_feedback:bounce", "outcome_complained": "outcome_feedback:complaint"}
+
+
+def _followed(history: h.History, since: int) -> list[str]:
+    """What consumers of the log are to do outside, each id once; arranged history has been done."""
+    ids: dict[str, str] = {}
+    before: set[str] = set()
+    for commit, _, _ in history.commits:
+        names = [event_name(commit.version, index) for index in range(len(commit.events))]
+        for one in follow_ups(history.key, names, commit.events):
+            if commit.version <= since:
+                before.add(one.id)
+            else:
+                ids[one.id] = FOLLOWED.get(one.kind, one.kind.replace("feedback_", "record_feedback:"))
+    return [kind for name, kind in ids.items() if name not in before]
 
 
 @reads("calls")

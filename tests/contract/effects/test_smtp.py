@@ -11,9 +11,10 @@ from tests.contract.effects.calls import PassesBeforeTheWrite, call, in_time
 from tests.contract.effects.mail_server import Fault, MailServer, hangs_up_within_the_mail, mail_server
 
 from waybook.adapters.effects.journal import ImapJournal
+from waybook.adapters.effects.mail import mail_of
 from waybook.adapters.effects.smtp import SmtpSend
 from waybook.adapters.memory.objects import MemoryObjects
-from waybook.agents.effects import DeadlinePassed, Done, NotDone, NotThere, Unsure
+from waybook.agents.effects import DeadlinePassed, Done, EffectCall, NotDone, NotThere, Unsure
 
 ASKED = call(to=["Ana <ana@customer.example>"], subject="Your question", text="It ships today.\n.\n..and a dot")
 IDENTITY = "<waybook-k1.r@shop.example>"
@@ -161,3 +162,13 @@ async def test_attachments_and_html_come_along(server: MailServer) -> None:
     (attached,) = mail.iter_attachments()
     assert (attached.get_filename(), attached.get_content()) == ("r.pdf", b"%PDF")
     assert str(mail["In-Reply-To"]) == "<q@customer.example>"
+
+
+async def test_a_message_id_stands_on_one_line_however_long() -> None:
+    """A folded one is not found by servers that search headers by their text, and the mail would leave once more."""
+    named = EffectCall(
+        "t.inbox." + "r" * 26, "k", "mail", {"to": ["ana@c.example"], "in_reply_to": f"<{'q' * 90}@x>"}, "k" * 32
+    )
+    mail = await mail_of(named, "us@a-rather-long-host-name.example.org", None)
+    assert f"Message-ID: {mail.message_id}\r\n".encode() in mail.data
+    assert f"In-Reply-To: <{'q' * 90}@x>\r\n".encode() in mail.data

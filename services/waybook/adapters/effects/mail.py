@@ -28,6 +28,20 @@ _HEADERS = {
 }
 
 
+class _WholeIds(policy.EmailPolicy):
+    """Leaves a Message-ID on one line: folded, servers that search for it by its text do not find it."""
+
+    def fold_binary(self, name: str, value: Any) -> bytes:
+        """See EmailPolicy."""
+        if name.lower() in ("message-id", "in-reply-to") and len(value) < MOST_LINE:
+            return f"{name}: {str(value).strip()}{self.linesep}".encode("ascii", "surrogateescape")
+        return super().fold_binary(name, value)
+
+
+MOST_LINE = 900
+_WHOLE_IDS = _WholeIds(linesep="\r\n")
+
+
 class Mail(msgspec.Struct, frozen=True):
     """What goes to the server. `data` has CRLF line ends; recipients are bare addresses."""
 
@@ -58,7 +72,7 @@ async def mail_of(call: EffectCall, sender: str, objects: Objects | None) -> Mai
         message = _message(params, str(origin), identity)
         for one in params.get("attachments") or ():
             await _attach(message, one, objects)
-        return Mail(identity, address, recipients, message.as_bytes(policy=policy.SMTP))
+        return Mail(identity, address, recipients, message.as_bytes(policy=_WHOLE_IDS))
     except (MessageError, ValueError, TypeError, LookupError) as error:
         raise InvalidInput(f"the mail cannot be built: {error}") from error
 
