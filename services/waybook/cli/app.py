@@ -4,6 +4,7 @@ import typer
 
 from waybook.cli import again, agents, decide, look, mails, restart, run, schedules, settle, steer, watch
 from waybook.cli.events import events_app
+from waybook.cli.followups import list_follow_ups
 from waybook.cli.owner import grants_app, kill_switch_app, policy_app
 from waybook.cli.projections import projections_app
 from waybook.cli.sender import sender_app
@@ -54,6 +55,7 @@ app.add_typer(kill_switch_app, name="kill-switch")
 app.add_typer(policy_app, name="policy")
 app.add_typer(grants_app, name="grants")
 app.add_typer(sender_app, name="sender")
+events_app.command("follow-ups")(list_follow_ups)
 app.add_typer(events_app, name="events")
 app.add_typer(projections_app, name="projections")
 app.add_typer(serve_app, name="serve")
