@@ -89,6 +89,11 @@ class RunActor:
         """Whether it decides or runs a body just now, so that the death of this process would cost it something."""
         return self._working or bool(self._waiting or self._bodies)
 
+    def leave(self) -> None:
+        """It left memory. Nothing is under way, and nobody will call it again."""
+        self._bodies.leave()
+        self._later.leave()
+
     def submit(self, item: Item) -> None:
         """Puts an input before the run; it is decided with everything else that waits."""
         self._waiting.append(item)
@@ -97,7 +102,7 @@ class RunActor:
     def _nudge(self) -> None:
         if not self._working and (self._waiting or self._look_due or self._to_release()):
             self._working = True
-            self._office.spawn(self._work())
+            self._office.spawn(self._bodies.after(self._work()))
 
     async def _work(self, result: Completed | Failed | None = None) -> None:
         """Decides all that waits, behind `result` of a body that ended in this task."""
@@ -169,12 +174,10 @@ class RunActor:
             return False
         try:
             committed = await office.lifecycle.store(definition, self.key, run, decision)
-        except PortError as error:
+        except (AppendConflict, PortError, CommitTooLarge, UnstorableCommit) as error:
             self._known = "stale"  # it may be stored
-            await office.outage(self, error)
-            return False
-        except (AppendConflict, CommitTooLarge, UnstorableCommit):
-            self._known = "stale"
+            if isinstance(error, PortError):
+                await office.outage(self, error)
             return False
         after = self._run = committed.run
         if decision.diagnostics or after is None or after.thread_changes or not self._goes_on(result):
@@ -283,15 +286,14 @@ class RunActor:
         Nothing is to be answered then, stopped or given up; `_afterwards` would do the same.
         """
         run = self._run
-        if run is None or len(run.open) != 1 or len(self.holds) != 1:
+        if run is None or len(run.open) != 1 or len(self.holds) != 1 or self._stopping:
             return False
         action = run.actions[next(iter(run.open))]
         delivery = self.holds.get(action.command)
-        if delivery is None or delivery.claim != action.claim or action.status != "running" or self._stopping:
+        if delivery is None or delivery.claim != action.claim or action.status != "running":
             return False
-        if len(self._bodies) != 1 or one.action not in self._bodies or action.id == one.action:
-            return False
-        if self._office.is_broken(delivery):
+        is_only = len(self._bodies) == 1 and one.action in self._bodies and action.id != one.action
+        if not is_only or self._office.is_broken(delivery):
             return False
         self._bodies.decided(one.action)
         self._bodies.begin(self._definition, run, action)
@@ -301,14 +303,10 @@ class RunActor:
     def _renew(self, command: str, delivery: Delivery) -> None:
         """The later of two deliveries stays; the other is let go without a word."""
         older = self.holds.get(command)
-        if older is delivery:
-            return
-        if older is not None and older.claim >= delivery.claim:
-            self._office.forget(delivery)
-            return
-        if older is not None:
-            self._office.forget(older)
-        self.holds[command] = delivery
+        if older is None or older.claim < delivery.claim:
+            self.holds[command] = delivery
+        if older is not None and older is not delivery:
+            self._office.forget(older if older.claim < delivery.claim else delivery)
 
     def _reconcile(self) -> None:
         """Starts and cancels bodies until they are those that the stored run names under the claims held here."""
@@ -401,10 +399,10 @@ class RunActor:
     async def _move(self, command: str, delivery: Delivery, lane: str) -> None:
         """Publishes to the lane, then acknowledges, unless somebody else may have the command by now."""
         await self._office.correspondence.forward(delivery, command, lane)
-        if self._office.is_broken(delivery):
-            self._let_go(command, delivery)
-        else:
+        if not self._office.is_broken(delivery):
             await self._finish(command, delivery)
+        else:
+            self._let_go(command, delivery)
 
     async def _insist(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """What follows a stored commit is done again until the ports take it."""
@@ -414,8 +412,6 @@ class RunActor:
                 return
             except PortError as error:
                 await self._office.outage(self, error)
-
-    # --- waiting, looking
 
     def _postpone(self, item: Item, delivery: Delivery, delay_s: float) -> None:
         """Decided again later, on a freshly read run; its lease is kept, its slot is not."""
@@ -458,8 +454,7 @@ class RunActor:
     def _break(self, batch: Sequence[Item]) -> None:
         """The actor cannot go on: its tasks end and its deliveries lapse, so that the commands come again."""
         self._bodies.clear()
-        items = (*batch, *self._waiting.empty(), *self._later.cancel())
-        for item in items:
+        for item in (items := (*batch, *self._waiting.empty(), *self._later.cancel())):
             tell_error(item, RunLost())
         for delivery in (*(i.delivery for i in items if i.delivery is not None), *self.holds.values()):
             self._office.forget(delivery)
@@ -481,8 +476,7 @@ class RunActor:
         self._nudge()
 
     def _is_async(self, action_id: str) -> bool:
-        action = self._run.actions[action_id] if self._run is not None else None
-        return action is None or self._definition.bodies[action.step].is_async
+        return self._run is None or self._definition.bodies[self._run.actions[action_id].step].is_async
 
     def _to_release(self) -> tuple[str, ...]:
         if not self._stopping or self._run is None:

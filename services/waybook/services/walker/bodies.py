@@ -89,6 +89,21 @@ class Bodies(Collection[str]):
             if everything:
                 self._tasks.pop(action, None)
 
+    async def after(self, deciding: Coroutine[Any, Any, None]) -> None:
+        """Decides in the running task and walks on in it, with the first body that is begun by that."""
+        self._follows = True
+        try:
+            await deciding
+        finally:
+            self._follows = False
+        due, self._following = self._following, None
+        if due is not None:
+            await self._walk(due)
+
+    def leave(self) -> None:
+        """The run leaves memory: what refers to it is let go, so that it is freed now, without the garbage collector."""
+        del self._go_on, self._nudge
+
     async def _walk(self, due: _Due) -> None:
         """One body after the other, as each one's result makes the next due. Only while one runs is this cancelled."""
         task = asyncio.current_task()

@@ -52,6 +52,10 @@ class Later:
             self._looking = None
         return self._taken()
 
+    def leave(self) -> None:
+        """The run leaves memory: what refers to it is let go, so that it is freed now, without the garbage collector."""
+        del self._again, self._look
+
     def _taken(self) -> list[Item]:
         postponed = list(self._postponed.values())
         self._postponed.clear()

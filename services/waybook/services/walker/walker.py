@@ -413,6 +413,7 @@ class Walker:
         """A run leaves memory when it parks."""
         if self._actors.get(actor.key) is actor and not actor.busy:
             del self._actors[actor.key]
+            actor.leave()
 
     def drop(self, actor: RunActor) -> None:
         """Lets a broken actor go: no word to the server about its deliveries, which lapse and come again."""
