@@ -192,13 +192,15 @@ class StepFailed(Fact, frozen=True, kw_only=True):
 class ActionAbandoned(Fact, frozen=True, kw_only=True):
     """An attempt that began and will never end: its worker was lost, or the run closed or was taken over.
 
-    `failures` and `exhausted` stand for `lost` only: a lost worker counts as a failure of the step.
+    `failures` and `exhausted` stand for `lost` only: a lost worker counts as a failure of the step. `because`: why an
+    attempt was closed although the run goes on, and its next attempt begun in the same commit.
     """
 
     action: str
     reason: Literal["lost", "closed", "taken_over"]
     failures: int | None = None
     exhausted: bool = False
+    because: str | None = None
 
 
 class ActionReleased(Fact, frozen=True, kw_only=True):

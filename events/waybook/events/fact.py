@@ -17,8 +17,13 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True
 
 
 class ContextChange(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One change of a key: a new value, `value` added to a number, or the key removed."""
+    """One change of a key: a new value, `value` added to a number, or the key removed.
+
+    `swap`: the new value is set only where there was `expected` (None: no such key).
+    """
 
     op: Literal["set", "add", "delete"]
     key: str
     value: Any = None
+    swap: bool = False
+    expected: Any = None

@@ -134,7 +134,7 @@ def _abandoned(change: RunChange, event: e.ActionAbandoned) -> None:
             retry_count=event.failures,
             exhausted=event.exhausted,
             error_type=event.reason,
-            error_message=_ABANDONED[event.reason],
+            error_message=event.because or _ABANDONED[event.reason],
             ended_at=change.commit.at,
         ),
     )

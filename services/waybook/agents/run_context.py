@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from waybook.agents.errors import ReadOnlyContext
-from waybook.engine.context import changed
+from waybook.engine.context import changed, is_same
 from waybook.events.engine import ContextChange
 
 
@@ -48,6 +48,17 @@ class _Context:
         self._change("add", key, by)
         return self.count(key)
 
+    def compare_and_set(self, key: str, expected: Any, value: Any) -> bool:
+        """Sets a value where there is `expected` (None: no such key), and says whether there was, as seen here.
+
+        That is looked at again when the result is stored. In a run's context the execution runs again where another one
+        was faster; in a thread's the change is then left out.
+        """
+        if not is_same(self._values.get(key), msgspec.to_builtins(expected)):
+            return False
+        self._change("set", key, msgspec.to_builtins(value), swap=True, expected=msgspec.to_builtins(expected))
+        return True
+
     def flag(self, key: str) -> bool:
         """Whether the flag `key` is set."""
         return self._values.get(key) is True
@@ -56,10 +67,10 @@ class _Context:
         """Sets or takes back a flag."""
         self._change("set", key, on)
 
-    def _change(self, op: Any, key: str, value: Any = None) -> None:
+    def _change(self, op: Any, key: str, value: Any = None, *, swap: bool = False, expected: Any = None) -> None:
         if self._read_only:
             raise ReadOnlyContext("a precondition may look at the run context and not change it")
-        change = ContextChange(op, key, value)
+        change = ContextChange(op, key, value, swap, expected)
         self._values = changed(self._values, (change,))
         self._changes.append(change)
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from waybook.events.engine import ContextChange
 
 
@@ -13,11 +15,30 @@ def changed(context: Mapping[str, Any], changes: Iterable[ContextChange]) -> dic
         if change.op == "delete":
             new.pop(change.key, None)
         elif change.op == "set":
-            new[change.key] = change.value
+            if not change.swap or _holds(new, change):
+                new[change.key] = change.value
         else:
             before = new.get(change.key, 0)
             new[change.key] = (before if _is_number(before) else 0) + change.value
     return new
+
+
+def conflict(context: Mapping[str, Any], changes: Iterable[ContextChange]) -> str | None:
+    """The first key that `changes`, in order, would swap and that is not as expected; None: they all hold."""
+    for change in changes:
+        if change.swap and not _holds(context, change):
+            return change.key
+        context = changed(context, (change,))
+    return None
+
+
+def _holds(context: Mapping[str, Any], change: ContextChange) -> bool:
+    return is_same(context.get(change.key), change.expected)
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same; true and 1 are not."""
+    return msgspec.json.encode(one, order="deterministic") == msgspec.json.encode(other, order="deterministic")
 
 
 def _is_number(value: Any) -> bool:

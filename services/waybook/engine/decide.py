@@ -7,6 +7,7 @@ given, on the state that the ones before it left, so the result is the same as o
 from collections.abc import Sequence
 
 from waybook.engine import approvals, claims, delegation, operations, starts, takeover, windows
+from waybook.engine.context import conflict
 from waybook.engine.deadlines import arm_run_deadline, fail_run, run_deadline
 from waybook.engine.definition import RESTART_REQUESTED, Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
@@ -346,6 +347,8 @@ def _until_the_end(recorder: Recorder, outputs: Sequence[Output]) -> Sequence[Ou
 
 
 def _complete(recorder: Recorder, completed: Completed, action: Action) -> Outcome:
+    if completed.context and (key := conflict(recorder.run.context, completed.context)) is not None:
+        return _conflicted(recorder, completed, action, key)
     for contract in completed.contracts:
         approvals.ask(recorder, contract)
     outputs = completed.outputs if len(completed.outputs) < 2 else _until_the_end(recorder, completed.outputs)
@@ -365,6 +368,17 @@ def _complete(recorder: Recorder, completed: Completed, action: Action) -> Outco
     if completed.thread_context:
         recorder.record(e.ContextChanged(action=action.id, changes=completed.thread_context, scope="thread"))
     _publish(recorder, outputs, Holder(action.command, action.claim), action=action.id, branch=action.branch)
+    return Accepted()
+
+
+def _conflicted(recorder: Recorder, completed: Completed, action: Action, key: str) -> Outcome:
+    """The execution wanted to swap what another one changed meanwhile: it runs again at once, on what is there now."""
+    because = f"another execution changed {key} in the run context first"
+    if not may_begin(recorder.definition, recorder.run):
+        return fail(recorder, Failed(action.id, e.Failure("ContextConflict", because), completed.duration_ms), action)
+    recorder.record(e.ActionAbandoned(action=action.id, reason="closed", because=because))
+    step = recorder.definition.steps[action.step]
+    begin(recorder, step, action.trigger, action.bindings, Holder(action.command, action.claim), branch=action.branch)
     return Accepted()
 
 

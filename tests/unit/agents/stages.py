@@ -1,7 +1,7 @@
 """Small agents that are played in memory."""
 
 import asyncio
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from waybook.agents import (
     Agent,
@@ -11,6 +11,7 @@ from waybook.agents import (
     Displayer,
     DisplayEvent,
     Event,
+    Exactly,
     ExternalEvent,
     RequestEvent,
     RunContext,
@@ -92,6 +93,37 @@ class Meddles(Agent):
 
     @step(precondition=meddles)
     async def begin(self, go: Go) -> Told:
+        return Told()
+
+
+class Seat(Event, frozen=True, kw_only=True):
+    """One that wants a number."""
+
+    name: str
+
+
+class Taken(Event, frozen=True, kw_only=True):
+    """The number that it took."""
+
+    number: int
+
+
+class Takers(Agent):
+    """Four executions side by side, each of which takes the next number."""
+
+    @step
+    async def call(self, go: Go) -> list[Seat]:
+        return [Seat(name=name) for name in "abcd"]
+
+    @step
+    async def take(self, seat: Seat, run: RunContext) -> Taken:
+        number = run.count("next")
+        await asyncio.sleep(0)
+        assert run.compare_and_set("next", run.get("next"), number + 1)
+        return Taken(number=number)
+
+    @step
+    async def end(self, taken: Annotated[list[Taken], Exactly(4)]) -> Told:
         return Told()
 
 

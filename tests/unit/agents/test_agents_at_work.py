@@ -134,6 +134,28 @@ def test_contexts_add_up() -> None:
         run.set("n", object())
 
 
+def test_a_value_is_swapped_only_where_it_is_what_was_expected() -> None:
+    """As far as the execution sees; true and 1 are two values, and a key that is not there is None."""
+    run = RunContext({"n": 1})
+    assert not run.compare_and_set("n", True, 5)
+    assert not run.compare_and_set("n", 2, 5)
+    assert run.compare_and_set("n", 1, 2) and run.compare_and_set("n", 2, 3) and run.compare_and_set("new", None, "x")
+    assert (run.count("n"), run.get("new")) == (3, "x")
+    assert [(c.swap, c.expected, c.value) for c in run.changes] == [(True, 1, 2), (True, 2, 3), (True, None, "x")]
+
+
+async def test_of_two_executions_that_swap_one_value_the_slower_runs_again() -> None:
+    """No swap is lost: four executions side by side take four numbers."""
+    async with rehearsal(st.Takers) as stage:
+        run = await stage.start(st.Go())
+        numbers = [taken.number for taken in stage.events(run, st.Taken)]
+        assert sorted(numbers) == [0, 1, 2, 3]
+        tries = [a for a in stage.run(run).actions.values() if a.step == "take"]
+        assert stage.steps(run).count("take") == 4 < len(tries)
+        assert stage.run(run).failures == {}
+        assert {a.status for a in tries} == {"completed", "abandoned"}
+
+
 def test_a_picture_shows_how_events_flow() -> None:
     """Entries, steps with their conditions, lists, optional inputs, requests, other agents, stops."""
     text = mermaid(picture(st.Everything))

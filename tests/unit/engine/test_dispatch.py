@@ -4,7 +4,7 @@ from tests.unit.engine.definitions import build, step, takes
 from tests.unit.engine.history import History, output, refused
 
 from waybook.engine.definition import Definition, Step
-from waybook.engine.inputs import Completed, Continue, Exec, Nothing, World
+from waybook.engine.inputs import Completed, Continue, Exec, Failed, Nothing, World
 from waybook.events import engine as e
 
 
@@ -199,3 +199,51 @@ def test_offers_count_for_the_limit_of_executions() -> None:
     history.start()
     history.complete("source", "A", "A", "A", world=World(free_slots=0))
     assert len(history.it.offers) == 2
+
+
+def swapping() -> History:
+    """Two executions of one step side by side; each wants to swap a value of the run context."""
+    history = History(build("t", (step("split", takes("Go"), gives="A"), step("take", takes("A"))), {"Go": "start"}))
+    history.start()
+    history.complete("split", "A", "A")
+    return history
+
+
+def swap(history: History, action: str, expected: int | None, value: int) -> None:
+    change = e.ContextChange("set", "n", value, True, expected)
+    history.apply(Completed(action, (), context=(change,)))
+
+
+def test_a_swap_whose_value_was_changed_runs_again_in_the_same_commit() -> None:
+    """The faster one is stored; the slower one's next attempt begins, and it counts as no failure."""
+    history = swapping()
+    first, second = (a.id for a in history.it.open_actions())
+    swap(history, first, None, 1)
+    swap(history, second, None, 1)
+    (again,) = history.it.open_actions()
+    assert (again.attempt, again.step, history.it.actions[second].status) == (2, "take", "abandoned")
+    assert (dict(history.it.context), history.it.failures) == ({"n": 1}, {})
+    swap(history, again.id, 1, 2)
+    assert (dict(history.it.context), history.it.open_actions()) == ({"n": 2}, [])
+
+
+def test_two_swaps_that_are_decided_together_do_not_both_hold() -> None:
+    """Merging what waits changes nothing: the second looks at what the first left."""
+    history = swapping()
+    first, second = (a.id for a in history.it.open_actions())
+    change = e.ContextChange("set", "n", 1, True)
+    history.apply(Completed(first, (), context=(change,)), Completed(second, (), context=(change,)))
+    assert [a.attempt for a in history.it.open_actions()] == [2]
+
+
+def test_a_swap_that_conflicts_while_the_run_is_failed_is_tried_again_with_it() -> None:
+    """Nothing begins in `failed`; the execution waits for its retry like any other that failed."""
+    history = History(build("t", (step("split", takes("Go"), gives="A"), step("take", takes("A"))), {"Go": "start"}))
+    history.start()
+    history.complete("split", "A", "A", "A")
+    first, second, third = (a.id for a in history.it.open_actions())
+    swap(history, first, None, 1)
+    history.apply(Failed(second, e.Failure("Boom", "no")))
+    swap(history, third, None, 1)
+    assert (history.it.state, history.it.actions[third].status) == ("failed", "failed")
+    assert len(history.it.retries) == 2
