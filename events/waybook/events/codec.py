@@ -10,12 +10,14 @@ from waybook.events import headers as names
 from waybook.events.commit import Commit
 from waybook.events.engine import (
     ENGINE_EVENTS,
+    ApprovalRequested,
     EngineEvent,
     EventPublished,
     FieldsSet,
     OperationDisputed,
     OperationIntended,
     OperationSettled,
+    RunTold,
     Transitioned,
 )
 from waybook.events.errors import InvalidInput, TerminalError
@@ -86,6 +88,15 @@ class _Loose(msgspec.Struct):
 
 _Change = Callable[[str, frozenset[str], str, bytes], bytes]
 
+APPROVAL_WORDS = ("resource", "summary")
+"""Texts of an approval that are personal whatever agent asks for it: they name people and what is written to them."""
+
+GONE = "(erased)"
+"""What stands where the key of such a text is gone."""
+
+_WORDS = frozenset(APPROVAL_WORDS)
+_SEALED_WORD = f"{SEALED}:"
+
 _CARRIERS: dict[type[EngineEvent], str] = {
     Transitioned: "fields",
     FieldsSet: "fields",
@@ -145,7 +156,7 @@ class Codec:
         else:
             if commit.schemas is not None or (self._raised and any(type(e) in self._raised for e in commit.events)):
                 commit = self._decode_other(payload, headers, subject, None)
-        if self._cipher is not None and b'"@sealed"' in payload:
+        if self._cipher is not None and b'"@sealed' in payload:
             opened = tuple(self._open(self._cipher, event, subject) for event in commit.events)
             commit = msgspec.structs.replace(commit, events=opened)
         return commit
@@ -228,7 +239,13 @@ class Codec:
     def _map_fields(self, event: EngineEvent, change: _Change) -> EngineEvent:
         """`event` with `change` applied to each field of its payload, or of what it carries along."""
         if isinstance(event, EventPublished):
-            return self._map_payload(event, change)
+            marked = self.registry.personal(event.event, event.ancestors)
+            return msgspec.structs.replace(event, payload=self._map_payload(event.event, marked, event.payload, change))
+        if isinstance(event, RunTold):
+            told = self._map_payload(event.event, self.registry.personal(event.event), event.body, change)
+            return msgspec.structs.replace(event, body=told)
+        if isinstance(event, ApprovalRequested):
+            return self._map_words(event, change)
         member = _CARRIERS.get(type(event))
         if member is None:
             return event
@@ -238,13 +255,26 @@ class Codec:
             values[field] = msgspec.json.decode(change(kind, marked, field, self._encoder.encode(value)))
         return msgspec.structs.replace(event, **{member: values})
 
-    def _map_payload(self, event: EventPublished, change: _Change) -> EventPublished:
-        if not bytes(event.payload).lstrip().startswith(b"{"):
-            return event  # no object, so it has no fields
-        marked = self.registry.personal(event.event, event.ancestors)
-        members = self._members.decode(event.payload)
-        changed = {f: msgspec.Raw(change(event.event, marked, f, bytes(v))) for f, v in members.items()}
-        return msgspec.structs.replace(event, payload=msgspec.Raw(self._encoder.encode(changed)))
+    def _map_payload(self, kind: str, marked: frozenset[str], payload: msgspec.Raw, change: _Change) -> msgspec.Raw:
+        if not bytes(payload).lstrip().startswith(b"{"):
+            return payload  # no object, so it has no fields
+        members = self._members.decode(payload)
+        changed = {f: msgspec.Raw(change(kind, marked, f, bytes(v))) for f, v in members.items()}
+        return msgspec.Raw(self._encoder.encode(changed))
+
+    def _map_words(self, event: ApprovalRequested, change: _Change) -> ApprovalRequested:
+        """An approval says in words what it is about (an address, a subject): texts, so a sealed one is a text too."""
+        changed: dict[str, str] = {}
+        for field in APPROVAL_WORDS:
+            text = getattr(event, field)
+            if text is None:
+                continue
+            given = self._encoder.encode({SEALED: text[len(_SEALED_WORD) :]} if text.startswith(_SEALED_WORD) else text)
+            said = change(ApprovalRequested.__name__, _WORDS, field, given)
+            sealed = _sealed_text(said)
+            opened = msgspec.json.decode(said) if sealed is None else f"{_SEALED_WORD}{sealed}"
+            changed[field] = opened if isinstance(opened, str) else GONE
+        return msgspec.structs.replace(event, **changed)
 
 
 def _sealed_text(value: bytes) -> str | None:

@@ -1,10 +1,10 @@
 """The typed events of the `inbox` agent."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from waybook.events.typed import DecisionEvent, Event, ExternalEvent, StartEvent
+from waybook.events.typed import DecisionEvent, Event, ExternalEvent, Personal, StartEvent
 from waybook.inbox.classify import Classification, Intent
 from waybook.inbox.context import Context
 from waybook.inbox.draft import Draft
@@ -30,9 +30,9 @@ class MailReceived(StartEvent, frozen=True, kw_only=True, rename={"sender": "fro
     attachments. `received_at` is in ms, UTC.
     """
 
-    sender: str
-    subject: str
-    mail: ParsedMail
+    sender: Annotated[str, Personal]
+    subject: Annotated[str, Personal]
+    mail: Annotated[ParsedMail, Personal]
     received_at: int
     date: str | None = None
     objects: dict[str, ObjectReference] = {}
@@ -42,7 +42,7 @@ class ScanPassed(Event, frozen=True, kw_only=True):
     """The scan found nothing that stops the mail. `text` is what a reader sees of it, and all that a model may read."""
 
     flags: SecurityFlags
-    text: str
+    text: Annotated[str, Personal]
 
 
 class ThreatFound(Event, frozen=True, kw_only=True):
@@ -66,13 +66,13 @@ class AgentDisabled(Event, frozen=True, kw_only=True):
 class ContextRetrieved(Event, frozen=True, kw_only=True):
     """What is known around the mail, within the token budget."""
 
-    context: Context
+    context: Annotated[Context, Personal]
 
 
 class MailClassified(Event, frozen=True, kw_only=True):
     """The mail is to be answered."""
 
-    classification: Classification
+    classification: Annotated[Classification, Personal]
 
 
 class SeveralIntents(Event, frozen=True, kw_only=True):
@@ -95,14 +95,14 @@ class IntentFound(Event, frozen=True, kw_only=True):
 class SpamClassified(Event, frozen=True, kw_only=True):
     """The classifier takes the mail for spam, or a rule of the owner archives it (`reason`)."""
 
-    classification: Classification
+    classification: Annotated[Classification, Personal]
     reason: str
 
 
 class NothingReadable(Event, frozen=True, kw_only=True):
     """The mail holds no text that a reader sees: no draft is written, a person decides (`routed` says why)."""
 
-    classification: Classification
+    classification: Annotated[Classification, Personal]
     routed: Routed
 
 
@@ -110,14 +110,14 @@ class PartDrafted(Event, frozen=True, kw_only=True):
     """The draft for one of several intents, by the number of the intent."""
 
     number: int
-    draft: Draft
+    draft: Annotated[Draft, Personal]
 
 
 class DraftProposed(Event, frozen=True, kw_only=True):
     """A reply to all intents. It carries the classification on, so that `route` reads no shared record."""
 
-    draft: Draft
-    classification: Classification
+    draft: Annotated[Draft, Personal]
+    classification: Annotated[Classification, Personal]
 
 
 class ReviewRequested(Event, frozen=True, kw_only=True):
@@ -171,8 +171,8 @@ class DraftSaved(ExternalEvent, frozen=True, kw_only=True):
     """A person saves another text as the reply. `saved_at` in ms, UTC. An approval that was given does not cover it."""
 
     by: str
-    text: str
-    subject: str | None = None
+    text: Annotated[str, Personal]
+    subject: Annotated[str | None, Personal] = None
     saved_at: int | None = None
 
 
@@ -197,7 +197,7 @@ class SendDue(DecisionEvent, frozen=True, kw_only=True):
     `edited`: a person wrote it. `reply` None: there is nothing to send.
     """
 
-    reply: Reply | None = None
+    reply: Annotated[Reply | None, Personal] = None
     approval: str | None = None
     source: str = "auto"
     reservation: str | None = None
@@ -227,11 +227,11 @@ class ReplyReturned(ExternalEvent, frozen=True, kw_only=True):
     message_id: str
     report: str = ""
     status: str = ""
-    text: str = ""
+    text: Annotated[str, Personal] = ""
     at: int = 0
 
 
 class ReplyFailed(Event, frozen=True, kw_only=True):
     """The reply surely did not go out."""
 
-    text: str
+    text: Annotated[str, Personal]
