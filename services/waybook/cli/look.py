@@ -221,11 +221,14 @@ def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: J
     if answer["error"]:
         out.print(f"error  {answer['error']}", markup=False)
     for request in answer["requests"]:
-        out.print(f"asks   {request['event']} {request['name']}", markup=False)
+        asked = f", agent {request['agent']} works on it" if request["agent"] else ""
+        out.print(f"asks   {request['event']} {request['name']}{asked}", markup=False)
     for step, types in answer["missing"].items():
         out.print(f"lacks  {step}: {' and '.join(types)}", markup=False)
     for step, text in answer["preconditions"].items():
         out.print(f"waits  {step}: {text}", markup=False)
+    for step in answer["limits"]:
+        out.print(f"limit  {step} was executed as often as it may be", markup=False)
     for one in answer["approvals"]:
         out.print(f"asks   waybook approve {answer['run']}/{one['approval']} | reject ...", markup=False)
 

@@ -208,18 +208,28 @@ def dispatch_all(recorder: Recorder, holder: Holder, *, fresh: Collection[str] |
             return
 
 
+def _lacking(parameter: Parameter, run: Run) -> str | None:
+    """What a required input waits for, or None."""
+    there = sum(len(run.visible.get(t, ())) for t in parameter.types)
+    types, size = "|".join(parameter.types), parameter.size
+    if parameter.kind != "fixed_list" or size is None or there == 0:
+        return types if there == 0 else None
+    if there == size:
+        return None
+    return f"{types} ({there} of {size})" if there < size else f"{types} ({there}, never {size} again)"
+
+
 def missing_inputs(definition: Definition, run: Run) -> dict[str, tuple[str, ...]]:
-    """For each step that has not run in this walk: the event types that a required input still waits for."""
+    """For each step that has not run in this walk: the event types that a required input still waits for.
+
+    Of a fixed list with how many there are: `R (2 of 3)`, or `R (4, never 3 again)`.
+    """
     ran = {a.step for a in run.actions.values() if a.walk == run.walk}
     answer: dict[str, tuple[str, ...]] = {}
     for step in definition.steps.values():
         if step.name in ran:
             continue
-        lacking = tuple(
-            "|".join(p.types)
-            for p in step.parameters
-            if not p.is_optional and not any(run.visible.get(t) for t in p.types)
-        )
+        lacking = tuple(text for p in step.parameters if not p.is_optional and (text := _lacking(p, run)) is not None)
         if lacking:
             answer[step.name] = lacking
     return answer

@@ -117,3 +117,24 @@ def test_a_retry_whose_timer_has_fired_in_vain_is_no_longer_announced() -> None:
     history.fire(history.timers()[0])
     assert asked(history).reason == "exhausted"
     assert list(history.it.retries), "the attempt still waits"
+
+
+def test_a_fixed_list_says_how_many_of_its_events_are_there() -> None:
+    """Also when there is one too many, so that it never runs any more."""
+    definition = build(
+        "t",
+        (
+            step("source", takes("Go"), gives="R"),
+            step("join", takes("R", kind="fixed_list", size=3), takes("N")),
+        ),
+        {"Go": "start", "N": "external", "R": "external"},
+    )
+    history = History(definition)
+    history.start()
+    history.complete("source", "R", "R")
+    assert why(definition, history.it).missing == {"join": ("R (2 of 3)", "N")}
+    assert "join waits for R (2 of 3) and N" in why(definition, history.it).next_move
+    history.signal("R")
+    assert why(definition, history.it).missing == {"join": ("N",)}
+    history.signal("R")
+    assert why(definition, history.it).missing == {"join": ("R (4, never 3 again)", "N")}
