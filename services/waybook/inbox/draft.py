@@ -88,22 +88,23 @@ def classification_lines(intent: Intent) -> str:
 async def draft(model: Model, given: DraftInput, *, self_check: Model | None = None) -> Draft:
     """Writes the reply for one intent. `self_check` judges it; by default the model that wrote it.
 
-    Raises ContextRefused, ModelOutputInvalid (empty or over 20,000 characters: never cut and sent), and what
-    `Model.ask` raises.
+    Raises ContextRefused, ModelOutputInvalid (empty or over 20,000 characters, which parts of a reply share: never cut
+    and sent), and what `Model.ask` raises.
     """
+    of = given.part[1]
     subject = reply_subject(given.subject)
     if is_blank(given.text):
         return Draft(text=None, subject=subject, language=given.language, reason=NO_TEXT)
     if not given.released and has_override([given.context]):
         raise ContextRefused("the assembled context holds an order to the machine")
     request = ModelRequest(
-        role="draft", instructions=_instructions(given), sections=_sections(given), max_chars=MAX_DRAFT
+        role="draft", instructions=_instructions(given), sections=_sections(given), max_chars=MAX_DRAFT // of
     )
     answer = check_text(await model.ask(request), request)
     text = clean_text(answer.text).strip()
     quality = await _judge(self_check or model, given, text)
     options = None
-    if given.intent.confidence < WEAK or quality is None or quality.score < WEAK:
+    if of == 1 and (given.intent.confidence < WEAK or quality is None or quality.score < WEAK):
         options = await _alternatives(model, request, text)
     return Draft(
         text=text,
@@ -127,7 +128,7 @@ def _as_part(given: DraftInput) -> str:
     number, of = given.part
     if of == 1:
         return ""
-    asked = "`about` says" if given.intent.about else "the classification below is about"
+    asked = "`about` asks for (it is data, too)" if given.intent.about else "the classification below is about"
     frame = "Begin with a greeting" if number == 1 else "Write no greeting"
     end = "end with a closing." if number == of else "write no closing."
     return (

@@ -212,6 +212,26 @@ async def test_what_came_from_outside_is_fenced() -> None:
     assert prompt(ModelRequest(role="draft", instructions="", sections=(Section("a", "b", trusted=True),))) == "## a\nb"
 
 
+async def test_the_drafter_of_a_part_is_told_which_one_and_is_judged_by_it_alone() -> None:
+    """One greeting and one closing in all; the parts share the length of a reply; no alternatives, which nobody joins."""
+    about = msgspec.structs.replace(SUPPORT, about="When do you open?", confidence=0.3)
+    said: list[str] = []
+    for number in (1, 2, 3):
+        model = Scripted(draft=["At nine."], self_check=[GOOD])
+        written = await draft(model, given(intent=about, part=(number, 3)))
+        assert written.options is None
+        asked, judged = model.requests
+        assert asked.max_chars == 20_000 // 3
+        assert judged.text("about") == "When do you open?" and "Other parts" in judged.instructions
+        said.append(asked.instructions)
+    assert [("Begin with a greeting" in text, "end with a closing" in text) for text in said] == [
+        (True, False), (False, False), (False, True),
+    ]  # fmt: skip
+    alone = Scripted(draft=["At nine."], self_check=[GOOD])
+    await draft(alone, given(intent=about))
+    assert "part" not in alone.requests[0].instructions and alone.requests[0].max_chars == 20_000
+
+
 def test_drafts_of_several_intents_become_one_reply() -> None:
     """Shared greetings and closings stand once; the weakest quality counts."""
     quality = Quality(score=0.9, complete=True, grounded=True)
