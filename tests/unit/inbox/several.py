@@ -1,5 +1,6 @@
 """A desk for mails that ask for several things: scripted models, the sending side, and one stage for all of it."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -36,7 +37,9 @@ USAGE = TokenUsage(10, 5, 15)
 
 
 class Drafter:
-    """A model in all roles. `broken`: parts whose drafter fails. `edition` stands behind each text from 2 on."""
+    """A model in all roles. `broken`: parts whose drafter fails. `edition` stands behind each text from 2 on. `together`: who drafts waits there for
+    the others.
+    """
 
     name = "scripted"
 
@@ -46,6 +49,7 @@ class Drafter:
         self.edition = 1
         self.scores: dict[str, float] = {}
         self.asked: list[tuple[str, int]] = []
+        self.together: asyncio.Barrier | None = None
 
     async def ask(self, request: ModelRequest) -> ModelAnswer:
         """The scripted answer. Raises ModelUnavailable for a broken part."""
@@ -58,6 +62,9 @@ class Drafter:
             score = next((s for text, s in self.scores.items() if text in request.text("draft")), 0.9)
             return self._data({"score": score, "complete": True, "grounded": True})
         if request.role == "draft":
+            if self.together is not None:
+                async with asyncio.timeout(10):
+                    await self.together.wait()
             if part in self.broken:
                 raise ModelUnavailable(f"the drafter of part {part} is away")
             edition = f" ({self.edition})" if self.edition > 1 else ""
@@ -119,11 +126,13 @@ async def desk(
     route: RouteSettings = BY_PEOPLE,
     broken: Sequence[int] = (),
     scores: Mapping[str, float] = MappingProxyType({}),
+    together: bool = False,
     text: str = "Please check my bill. Also, when does the shop open?",
 ) -> AsyncIterator[Desk]:
     """A mail that asks for these things has come in and moved as far as it goes by itself."""
     model = Drafter(intents)
     model.broken, model.scores = set(broken), dict(scores)
+    model.together = asyncio.Barrier(len(intents)) if together else None
     side = MailServer(evidence={"message_id": "<1@ours.example>"})
     async with rehearsal(Inbox, provides=provided(model, route), effects={"mail": side}) as stage:
         run = await stage.start(received(text), thread="thread-1")

@@ -46,6 +46,12 @@ async def test_each_intent_is_drafted_for_by_itself_and_one_reply_answers_all() 
         assert it.stage.run(it.run).version <= 8
 
 
+async def test_branches_run_side_by_side() -> None:
+    """No draft ends before all have begun."""
+    async with desk(BILLING, OPENING, ANGER, together=True) as it:
+        assert (it.state, sorted(it.model.drafts())) == ("draft_ready", [1, 2, 3])
+
+
 async def test_the_reply_that_leaves_is_the_composed_one_word_for_word() -> None:
     """The approval is sealed over the composed reply; what the mail server gets has that digest."""
     async with desk(BILLING, OPENING) as it:
