@@ -83,10 +83,15 @@ def apply(run: Run | None, event: e.EngineEvent, name: str, at: int, key: RunKey
         if type(event) is e.RunStarted:
             return _started(event, at, key)
         run = _system_aggregate(at, key)
+    note(run, event, name, at)
+    return run
+
+
+def note(run: Run, event: e.EngineEvent, name: str, at: int) -> None:
+    """Applies one event, named `name`, to a working copy of a run that has begun, in place."""
     handler = _HANDLERS.get(type(event))
     if handler is not None:
         handler(run, event, name, at)
-    return run
 
 
 def _started(event: e.RunStarted, at: int, key: RunKey) -> Run:

@@ -3,7 +3,7 @@
 from typing import Self
 
 from waybook.engine.definition import Definition
-from waybook.engine.fold import apply
+from waybook.engine.fold import apply, note
 from waybook.engine.inputs import Diagnostic, DiagnosticCode, World
 from waybook.engine.run import NO_PERSON, Run
 from waybook.events import engine as e
@@ -72,7 +72,7 @@ class Recorder:
         else:
             if not events:
                 self.run = self.run.copy()
-            apply(self.run, event, name, self.now, self.key)
+            note(self.run, event, name, self.now)
         events.append(event)
         return name
 

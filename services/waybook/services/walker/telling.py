@@ -65,6 +65,6 @@ def tell_stored(hook: Hook, commit: Commit, after: Run, size: int, took_s: float
     agent = after.key.agent
     hook(CommitStored(agent, len(commit.events), size, took_s))
     for event in commit.events:
-        ended = _ENDS.get(type(event))
-        if ended is not None:
-            hook(ended(agent, event, after.actions))
+        kind = type(event)
+        if kind in _ENDS:
+            hook(_ENDS[kind](agent, event, after.actions))
