@@ -43,6 +43,7 @@ def check_sheet(sheet: Sheet, provides: Collection[type] | None) -> tuple[Findin
             found.extend(one(body))
         found.extend(_injected(sheet, body, provides))
     found.extend(_duplicates(sheet))
+    found.extend(_branches(sheet))
     found.extend(flow_findings(sheet))
     found.extend(source_findings(sheet))
     found.sort(key=lambda f: (f.level, f.file, f.line))
@@ -246,3 +247,13 @@ def _duplicates(sheet: Sheet) -> Iterator[Finding]:
                 f"its class name, so rename the one in module {cls.__module__}"
             )
             yield sheet.place.finding("DUPLICATE_EVENT_NAME", text)
+
+
+def _branches(sheet: Sheet) -> Iterator[Finding]:
+    for cls in sheet.classes:
+        if cls.BRANCH is not None and cls.BRANCH not in cls.__struct_fields__:
+            text = (
+                f"`{cls.__name__}.BRANCH` names `{cls.BRANCH}`, which is no field of it, so no branch can be labelled; name "
+                f"one of {', '.join(cls.__struct_fields__) or 'its fields, of which it has none'}"
+            )
+            yield sheet.place.finding("BRANCH_WITHOUT_FIELD", text)

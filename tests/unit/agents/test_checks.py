@@ -341,3 +341,26 @@ def test_a_smuggle_says_who_writes_and_who_reads() -> None:
     texts = [f.message for f in check(Smuggles)]
     assert any("`query` is written from an event (`go`) in `first` and read in `second`" in text for text in texts)
     assert any("`limit`" in text and "`reached of third`" in text for text in texts)
+
+
+class Unlabelled(Event, frozen=True, kw_only=True):
+    BRANCH = "nam"
+
+    name: str
+
+
+def test_a_branch_is_labelled_by_a_field_that_is_there() -> None:
+    """The message names the field that is meant, and those that there are."""
+
+    class Forks(Agent):
+        @step
+        async def split(self, go: Go) -> list[Unlabelled]: ...
+
+        @step
+        async def work(self, one: Unlabelled) -> Done: ...
+
+    (finding,) = check(Forks)
+    assert (finding.code, finding.level) == ("BRANCH_WITHOUT_FIELD", "error")
+    assert "`Unlabelled.BRANCH` names `nam`" in finding.message and "one of name" in finding.message
+    with pytest.raises(DefinitionError, match="BRANCH_WITHOUT_FIELD"):
+        define(Forks)

@@ -37,8 +37,9 @@ USAGE = TokenUsage(10, 5, 15)
 
 
 class Drafter:
-    """A model in all roles. `broken`: parts whose drafter fails. `edition` stands behind each text from 2 on. `together`: who drafts waits there for
-    the others.
+    """A model in all roles. `broken`: parts whose drafter fails. `edition` stands behind each text from 2 on.
+
+    `together`: who drafts waits there for the others.
     """
 
     name = "scripted"
