@@ -48,7 +48,12 @@ class StepContext:
 
     def used_model(self, name: str, usage: TokenUsage | None = None) -> None:
         """Notes which model answered and what it counted; calls add up, the last name stands."""
-        self.model = name
+        self.model = None
+        self.count(name, usage)
+
+    def count(self, name: str, usage: TokenUsage | None) -> None:
+        """Adds what a call counted. The first name stands, unless `used_model` says another."""
+        self.model = self.model or name
         if usage is None:
             return
         if self.usage is None:

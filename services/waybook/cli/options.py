@@ -21,6 +21,35 @@ MetricsPort = Annotated[
         show_default=False,
     ),
 ]
+ModelKind = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="KIND",
+        help="What classifies and drafts: rules, local (a small model on this machine) or openai (any server of that "
+        "protocol) [env: WAYBOOK_MODEL; default: rules].",
+        show_default=False,
+    ),
+]
+ModelUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--model-url",
+        metavar="URL",
+        help="Base URL of the model's server, mostly ending in /v1; its key stands in WAYBOOK_MODEL_KEY "
+        "[env: WAYBOOK_MODEL_URL; default: OpenAI's, with OPENAI_API_KEY].",
+        show_default=False,
+    ),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model-name",
+        metavar="NAME",
+        help="The model's name there; with --model local a GGUF file [env: WAYBOOK_MODEL_NAME].",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON to standard output instead of a table.")]
 Agent = Annotated[str, typer.Option("--agent", help="The agent that the run belongs to.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or its first characters when they are enough.")]

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from waybook.adapters.embedded.given import without_password
 from waybook.cli.held import held
 from waybook.cli.look import author, notes
-from waybook.cli.options import DataDir, Json, MetricsPort, Paths
+from waybook.cli.options import DataDir, Json, MetricsPort, ModelKind, ModelName, ModelUrl, Paths
 from waybook.cli.output import err, fail, out, print_counts, print_json, print_table
 from waybook.cli.running import run_async
 from waybook.inbox.intake.sources import Item, Skipped, read_sources
@@ -21,6 +21,7 @@ from waybook.services.bootstrap.installation import looked_at, owned, projecting
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.mail_walker import walking_mails
 from waybook.services.bootstrap.main_job import Report, run_mails
+from waybook.services.bootstrap.model_choice import choices
 from waybook.services.bootstrap.observing import ANY_PORT, observed
 from waybook.services.bootstrap.runtime import settle_memory
 from waybook.services.bootstrap.settings import Settings
@@ -66,7 +67,15 @@ def check_paths(paths: Iterable[Path]) -> None:
         fail(f"there is no file or folder {', '.join(missing)}", 2)
 
 
-def run(paths: Paths, data_dir: DataDir = None, metrics_port: MetricsPort = None, as_json: Json = False) -> None:
+def run(
+    paths: Paths,
+    data_dir: DataDir = None,
+    metrics_port: MetricsPort = None,
+    model: ModelKind = None,
+    model_url: ModelUrl = None,
+    model_name: ModelName = None,
+    as_json: Json = False,
+) -> None:
     """Take mails in, walk each through its steps, wait until it has ended or is held, and show where it stands.
 
     The servers are started for the duration, unless WAYBOOK_NATS_URL and WAYBOOK_DATABASE_URL name real ones.
@@ -74,14 +83,22 @@ def run(paths: Paths, data_dir: DataDir = None, metrics_port: MetricsPort = None
     check_paths(paths)
     settle_memory()
     with Bar() as bar:
-        report = run_async(_run(Settings.load().with_metrics_port(metrics_port), paths, bar, data_dir))
+        report = run_async(_run(metrics_port, (model, model_url, model_name), paths, bar, data_dir))
     print_json(report) if as_json else _print_report(report)
     named = {str(p) for p in paths if p.is_file()}
     if any(s.path in named for s in report.skipped) or (report.skipped and not (report.messages or report.duplicates)):
         raise SystemExit(1)
 
 
-async def _run(settings: Settings, paths: list[Path], bar: Bar, data_dir: Path | None) -> Report:
+async def _run(
+    metrics_port: int | None,
+    model: tuple[str | None, str | None, str | None],
+    paths: list[Path],
+    bar: Bar,
+    data_dir: Path | None,
+) -> Report:
+    settings = Settings.load().with_metrics_port(metrics_port).with_model(*model)
+    choices(settings)  # what is missing is said before a server starts
     with observed(settings, [mail_agent(settings)[0]]) as observing:
         for service, address in observing.addresses.items():
             err.print(f"metrics of the {service}: {address}")
@@ -164,13 +181,23 @@ async def _ingest(
     return taken_or_refused(taken, skipped)
 
 
-def up(data_dir: DataDir = None, metrics_port: MetricsPort = None) -> None:
+def up(
+    data_dir: DataDir = None,
+    metrics_port: MetricsPort = None,
+    model: ModelKind = None,
+    model_url: ModelUrl = None,
+    model_name: ModelName = None,
+) -> None:
     """Run everything until Ctrl-C: servers, walker with scheduler, projector, each with its metrics (by default on free ports)."""
     settle_memory()
-    run_async(_up(Settings.load().with_metrics_port(metrics_port), data_dir))
+    run_async(_up(metrics_port, (model, model_url, model_name), data_dir))
 
 
-async def _up(settings: Settings, data_dir: Path | None) -> None:
+async def _up(
+    metrics_port: int | None, model: tuple[str | None, str | None, str | None], data_dir: Path | None
+) -> None:
+    settings = Settings.load().with_metrics_port(metrics_port).with_model(*model)
+    choices(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -17,6 +17,7 @@ from waybook.services.bootstrap.agent_job import own_agents
 from waybook.services.bootstrap.installation import deployed
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.mail_walker import walking_mails
+from waybook.services.bootstrap.model_choice import choices
 from waybook.services.bootstrap.observing import ANY_PORT, NOWHERE, observed, scheduler_observed
 from waybook.services.bootstrap.runtime import settle_memory
 from waybook.services.bootstrap.scheduling import scheduling
@@ -48,6 +49,7 @@ def walker_command(metrics_port: MetricsPort = None) -> None:
 
 
 async def _walk(settings: Settings) -> None:
+    choices(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -65,12 +65,12 @@ class Inbox(Agent):
         result, judged = await security_scan(
             mail.mail,
             now=clock.now(),
-            guard=models.guard,
+            guard=models.of(context).guard,
             settings=settings.scan,
             released="released" in context.flags,
         )
         if judged.model is not None:
-            context.used_model(judged.model, judged.usage)
+            context.used_model(judged.model)
         return route_scan(result)
 
     @step(depends=(retrieving,))
@@ -84,11 +84,11 @@ class Inbox(Agent):
             text=scan.text,
             thread=context.thread,
             run=context.key.run,
-            extraction=models.extraction,
+            extraction=models.of(context).extraction,
             verified=scan.flags.sender_verification != "unverified",
         )
         if found.model is not None:
-            context.used_model(found.model, found.usage)
+            context.used_model(found.model)
         return ev.ContextRetrieved(context=found)
 
     @step(depends=(classifying,))
@@ -102,7 +102,7 @@ class Inbox(Agent):
         context: StepContext,
     ) -> Classified:
         found = await classifying.classify(
-            models.classify,
+            models.of(context).classify,
             subject=mail.mail.subject,
             text=scan.text,
             context=retrieved.context.text,
@@ -110,7 +110,7 @@ class Inbox(Agent):
             rules=await settings.standing_rules(),
         )
         if found.model is not None:
-            context.used_model(found.model, found.usage)
+            context.used_model(found.model)
         return route_classification(found, readable=not is_blank(scan.text))
 
     @step(depends=(drafting,))
@@ -138,9 +138,10 @@ class Inbox(Agent):
             released="released" in context.flags,
             part=(asked.number, asked.of),
         )
-        drafted = await drafting.draft(models.draft, given, self_check=models.self_check)
+        asking = models.of(context)
+        drafted = await drafting.draft(asking.draft, given, self_check=asking.self_check)
         if drafted.model is not None:
-            context.used_model(drafted.model, drafted.usage)
+            context.used_model(drafted.model)
         return route_draft(found, drafted)
 
     @step(depends=(composing,), precondition=all_drafted)

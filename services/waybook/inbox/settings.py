@@ -2,7 +2,9 @@
 
 import msgspec
 
+from waybook.agents.context import StepContext
 from waybook.agents.model import Model
+from waybook.agents.watched_model import Watch, WatchedModel
 from waybook.inbox.classify import HandlingRule
 from waybook.inbox.route import RouteSettings
 from waybook.inbox.rule_file import RuleSource, standing
@@ -13,13 +15,28 @@ DAILY = "auto-replies"
 
 
 class Models(msgspec.Struct, frozen=True):
-    """The models by role. Without a guard the deterministic layers decide, and nothing is sent unattended."""
+    """The models by role. Without a guard the deterministic layers decide, and nothing is sent unattended.
+
+    `watch` is told of every call that a step makes.
+    """
 
     extraction: Model
     classify: Model
     draft: Model
     self_check: Model
     guard: Model | None = None
+    watch: Watch | None = None
+
+    def of(self, context: StepContext) -> "Models":
+        """The models as one execution asks them: its calls are counted on its action."""
+        guard = None if self.guard is None else WatchedModel(self.guard, context, self.watch)
+        return Models(
+            extraction=WatchedModel(self.extraction, context, self.watch),
+            classify=WatchedModel(self.classify, context, self.watch),
+            draft=WatchedModel(self.draft, context, self.watch),
+            self_check=WatchedModel(self.self_check, context, self.watch),
+            guard=guard,
+        )
 
     @classmethod
     def all_by(cls, model: Model, guard: Model | None = None) -> "Models":

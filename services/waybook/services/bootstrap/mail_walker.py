@@ -3,11 +3,15 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+import msgspec
+
 from waybook.agents.prices import Prices
 from waybook.services.bootstrap.agent_job import own_agents
 from waybook.services.bootstrap.installation import Installation, walking
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.mail_brakes import mail_brakes, prices
+from waybook.inbox.settings import Models
+from waybook.services.bootstrap.models import models_at_work, slots
 from waybook.services.bootstrap.observing import UNOBSERVED, Observing
 from waybook.services.bootstrap.scheduling import scheduling
 from waybook.services.reading.earlier_mails import EarlierMails
@@ -20,7 +24,8 @@ async def walking_mails(
 ) -> AsyncIterator[Walker]:
     """Walks mails for the time of the block, and tells `observing` of it. Raises as `walking` does.
 
-    `scheduler`: one works beside the walker, in this process; if `recurring` it starts recurring runs. Without a database steps see no earlier mails.
+    `scheduler`: one works beside the walker, in this process; if `recurring` it starts recurring runs. Without a database steps
+    see no earlier mails. Models are those of the settings; raises as `models_at_work` too.
     """
     settings, database_url = installation.settings, installation.addresses.database_url
     async with AsyncExitStack() as stack:
@@ -32,7 +37,11 @@ async def walking_mails(
         if (priced := prices(settings)) is not None:
             provides[Prices] = priced
         agents = [agent, *own_agents(settings)]
-        walker = await stack.enter_async_context(walking(installation, agents, provides))
+        provides[Models] = await stack.enter_async_context(models_at_work(settings, installation.wiring.notes))
+        fewer = msgspec.structs.replace(settings, slots=slots(settings))
+        walker = await stack.enter_async_context(
+            walking(msgspec.structs.replace(installation, settings=fewer), agents, provides)
+        )
         beside = None
         if scheduler:
             beside = await stack.enter_async_context(

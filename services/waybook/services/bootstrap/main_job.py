@@ -16,6 +16,7 @@ from waybook.projections.errors import NoReadModels
 from waybook.projections.read_models import ReadModels
 from waybook.services.bootstrap.installation import Installation, owned, projecting
 from waybook.services.bootstrap.mail_walker import walking_mails
+from waybook.services.bootstrap.models import is_slow
 from waybook.services.bootstrap.observing import UNOBSERVED, Observing
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.intake.starts import Starts, Submission, taken_or_refused
@@ -24,6 +25,8 @@ from waybook.services.reading.unserved import Unserved, left_behind
 POLL_S = 0.1
 PATIENCE_S = 120.0
 """How long nothing may move before the job gives up waiting; what is committed stands."""
+PATIENCE_WITH_MODELS_S = 900.0
+"""The same where steps ask a model: one may work for all of its deadline before anything moves."""
 
 
 class NothingMoves(RetryableError):
@@ -78,11 +81,12 @@ async def run_mails(
         walker = await stack.enter_async_context(
             walking_mails(installation, observing, scheduler=True, recurring=False)
         )
-        submissions, skipped = await _take_in(installation, items, progress)
+        patience_s = PATIENCE_WITH_MODELS_S if is_slow(settings) else PATIENCE_S
+        submissions, skipped = await _take_in(installation, items, progress, patience_s)
         models = await stack.enter_async_context(ReadModels.open(installation.database_url))
         left = await left_behind(installation, tuple(walker.definitions))
         runs = sorted({s.key.run for s in submissions} - {one.run for one in left})
-        await _until_settled(models, settings.tenant, runs, progress)
+        await _until_settled(models, settings.tenant, runs, progress, patience_s)
         new = {s.key.run: s.path for s in submissions if s.answer is not None and not s.answer.already}
         rows = await models.messages(tenant=settings.tenant, runs=sorted(new)) if new else []
         messages = [{**row, "path": new[row["run"]]} for row in rows]
@@ -92,7 +96,7 @@ async def run_mails(
 
 
 async def _take_in(
-    installation: Installation, items: Iterable[Item | Skipped], progress: Progress
+    installation: Installation, items: Iterable[Item | Skipped], progress: Progress, patience_s: float
 ) -> tuple[list[Submission], list[Skipped]]:
     settings, wiring = installation.settings, installation.wiring
     starts = Starts(
@@ -114,12 +118,14 @@ async def _take_in(
             progress.taken_in(len(submissions))
         else:
             skipped.append(one)
-    if not await starts.until_answered(PATIENCE_S):
-        raise NothingMoves(f"{starts.unanswered} mails were not answered for {PATIENCE_S:g} s; run the command again")
+    if not await starts.until_answered(patience_s):
+        raise NothingMoves(f"{starts.unanswered} mails were not answered for {patience_s:g} s; run the command again")
     return taken_or_refused(submissions, skipped)
 
 
-async def _until_settled(models: ReadModels, tenant: str, runs: list[str], progress: Progress) -> None:
+async def _until_settled(
+    models: ReadModels, tenant: str, runs: list[str], progress: Progress, patience_s: float
+) -> None:
     """Until every run has ended or is held; the read models only tell when to look no more."""
     last, since = -1, time.monotonic()
     while True:
@@ -132,8 +138,8 @@ async def _until_settled(models: ReadModels, tenant: str, runs: list[str], progr
             return
         if settled != last:
             last, since = settled, time.monotonic()
-        elif time.monotonic() - since > PATIENCE_S:
+        elif time.monotonic() - since > patience_s:
             raise NothingMoves(
-                f"{len(runs) - settled} runs did not move for {PATIENCE_S:g} s; `waybook why RUN` says more"
+                f"{len(runs) - settled} runs did not move for {patience_s:g} s; `waybook why RUN` says more"
             )
         await asyncio.sleep(POLL_S)

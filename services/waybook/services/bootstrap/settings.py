@@ -5,7 +5,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 from msgspec.structs import FieldInfo
@@ -15,6 +15,7 @@ from waybook.adapters.embedded.servers import Given
 from waybook.events.errors import InvalidInput
 from waybook.services.bootstrap.effect_settings import EffectSettings
 from waybook.services.bootstrap.mail_settings import IntakeSettings, SpendSettings
+from waybook.services.bootstrap.model_settings import ModelKind, ModelSettings
 from waybook.services.bootstrap.reply_settings import ReplySettings
 
 FILE = "waybook.toml"
@@ -56,6 +57,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vouch for is nobody's contact. Unset: nobody can be vouched for, and nobody is held to it."""
     knowledge: str | None = None
     """A folder of documents that drafts may draw on."""
+    model: ModelKind = "rules"
+    """What classifies and drafts: `rules`, `local` (a small model on this machine), `openai` (any server of that
+    protocol)."""
+    model_url: str | None = None
+    """Base URL of the server, which mostly ends in /v1. Unset: OpenAI's own."""
+    model_name: str | None = None
+    """The model's name there; for `local` a GGUF file."""
+    model_key_env: str | None = None
+    """The variable that holds the API key. Unset: WAYBOOK_MODEL_KEY, and for OpenAI's own server OPENAI_API_KEY."""
+    models: ModelSettings = ModelSettings()
+    """Limits, and other models for single roles. In the file only, as the table `[models]`."""
     agents: tuple[str, ...] = ()
     """Agents of your own that walkers carry beside the built-in one: MODULE:AGENT, separated by commas."""
     replies: ReplySettings = ReplySettings()
@@ -94,6 +106,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return self
         field = next(f for f in msgspec.structs.fields(Settings) if f.name == "metrics_port")
         return msgspec.structs.replace(self, metrics_port=_convert(field, port, "--metrics-port", strict=True))
+
+    def with_model(self, model: str | None, url: str | None, name: str | None) -> "Settings":
+        """These settings with what options name; None leaves them. A URL alone means `openai`. Raises InvalidInput."""
+        if model is None and url is not None:
+            model = "openai"
+        if model is not None and model not in get_args(ModelKind):
+            raise InvalidInput(f"--model cannot be {model!r}; there are {', '.join(get_args(ModelKind))}")
+        changes = {"model": model, "model_url": url, "model_name": name}
+        fields = {f.name: f for f in msgspec.structs.fields(Settings)}
+        given = {k: _convert(fields[k], v, f"--{k.replace('_', '-')}", strict=True) for k, v in changes.items() if v}
+        return msgspec.structs.replace(self, **given)
 
     @property
     def given(self) -> Given:
