@@ -37,7 +37,7 @@ REPLY_GRAMMAR: Final = (
 class LocalModel:
     """A Model in a process of its own, which is started anew when it is gone. One question at a time; others wait.
 
-    It gives the same answer to the same question, so a question that is repeated at once costs nothing.
+    A role's question that is repeated at once gets the same answer, at no cost.
     `prompt_tokens`: what comes from outside is cut to it, by an estimate; a guard's text never is: it is refused.
     """
 
@@ -55,7 +55,7 @@ class LocalModel:
         self._client: OpenAICompatible | None = None
         self._turn = asyncio.Lock()
         self._most_sure = most_sure
-        self._last: tuple[ModelRequest, ModelAnswer] | None = None
+        self._last: dict[str, tuple[ModelRequest, ModelAnswer]] = {}
 
     @property
     def name(self) -> str:
@@ -77,11 +77,12 @@ class LocalModel:
         """See Model."""
         fitting = self._fitting(request)
         async with self._turn:
-            if self._last is not None and self._last[0] == fitting:  # it always says the same
-                return msgspec.structs.replace(self._last[1], usage=None)
+            last = self._last.get(request.role)
+            if last is not None and last[0] == fitting:
+                return msgspec.structs.replace(last[1], usage=None)
             client = await self._ready()
             answer = await client.ask(fitting)
-            self._last = fitting, answer
+            self._last[request.role] = fitting, answer
             return answer
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[str | ModelAnswer, None]:
