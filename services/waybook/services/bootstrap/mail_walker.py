@@ -6,11 +6,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import msgspec
 
 from waybook.agents.prices import Prices
+from waybook.inbox.settings import Models
 from waybook.services.bootstrap.agent_job import own_agents
 from waybook.services.bootstrap.installation import Installation, walking
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.mail_brakes import mail_brakes, prices
-from waybook.inbox.settings import Models
 from waybook.services.bootstrap.models import models_at_work, slots
 from waybook.services.bootstrap.observing import UNOBSERVED, Observing
 from waybook.services.bootstrap.scheduling import scheduling
