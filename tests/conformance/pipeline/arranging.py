@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.conformance.errors import Unsupported
-from tests.conformance.pipeline import arrange_sends, mail, owner, product, results, threads
+from tests.conformance.pipeline import arrange_log, arrange_sends, mail, owner, product, results, threads
 from tests.conformance.pipeline.arrange import Arranger
 from tests.conformance.pipeline.history import message_fields
 from tests.conformance.pipeline.messages import Message, with_defaults
@@ -30,6 +30,7 @@ READ = frozenset(
         "operations",
         "approvals",
         "suppressed",
+        "log",
     }
 )
 """Members of `given` that are arranged here or read where they matter."""
@@ -52,10 +53,15 @@ async def arrange(world: World) -> None:
     await owner.arrange(world, given)
     if given.get("thread") is not None:
         await threads.arrange(world, given["thread"])
+    if given.get("log") is not None:
+        recorded = await arrange_log.arrange(world, given["log"], arrange)
+        world.messages[recorded.id] = recorded
     for name, one in _messages(given):
         message = _message(world, name, one)
         world.messages[name] = message
     for message in world.messages.values():
+        if message.arranged:
+            continue  # recorded, not written
         if message.state != "received" or _rows_of(world, message):
             await write(world, message)
     await world.set_mark()

@@ -53,9 +53,13 @@ class MemoryBackend:
 
     poll_s = 0.0
 
-    def __init__(self, chance: Random | None = None) -> None:
-        self.clock = ManualClock(START_MS)
-        commands = MemoryCommandQueue(self.clock, ack_wait_s=LEASE_MS / 1000, chance=chance)
+    def __init__(self, chance: Random | None = None, *, beside: "MemoryBackend | None" = None) -> None:
+        """`beside`: one whose clock and queue of commands this one shares; all else is its own."""
+        clock = beside.clock if beside is not None else ManualClock(START_MS)
+        queue = MemoryCommandQueue(clock, ack_wait_s=LEASE_MS / 1000, chance=chance)
+        commands = beside.commands if beside is not None else queue
+        self.clock: ManualClock = clock
+        self.commands: MemoryCommandQueue = commands
         self.ports = WalkerPorts(
             state=MemoryStateLog(self.clock),
             commands=commands,
