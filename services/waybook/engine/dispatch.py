@@ -17,6 +17,9 @@ def bind(step: Step, run: Run, trigger: Published) -> e.Bindings | None:
     """The bindings of `step` for `trigger`, or None while a required input is missing."""
     bindings: e.Bindings = {}
     for parameter in step.parameters:
+        if parameter.kind == "required" and trigger.event in parameter.types:  # as most are
+            bindings[parameter.name] = trigger.name
+            continue
         filled, value = _fill(parameter, run, trigger)
         if not filled:
             return None
