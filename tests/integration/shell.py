@@ -48,9 +48,9 @@ class Shell:
         return json.loads(self.run(*arguments, "--json"))
 
     @contextmanager
-    def up(self) -> Iterator["subprocess.Popen[str]"]:
+    def up(self, *options: str) -> Iterator["subprocess.Popen[str]"]:
         """`waybook up` at work for the time of the block."""
-        up = self.start("up")
+        up = self.start("up", *options)
         try:
             assert up.stdout is not None
             while "walking" not in (line := up.stdout.readline()):

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import runpy
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -12,7 +13,7 @@ import nats
 import pytest
 from tests.contract.models.model_service import ModelService, Said, completion, model_service, pieces, refused
 from tests.integration.models_served import role_of, served, well_behaved
-from tests.integration.shell import SAMPLES, Quick
+from tests.integration.shell import SAMPLES, WITHIN_S, Quick, Shell
 
 from waybook.adapters.embedded.data_directory import DataDirectory
 from waybook.agents import model as port
@@ -134,6 +135,35 @@ def test_what_is_missing_is_said_before_a_server_starts(shell: Quick) -> None:
     said = shell.run("run", str(ORDER), "--model", "opnai", code=2)
     assert "rules, local, openai" in said
     assert not (shell.directory.path / "nats").exists()
+
+
+def test_a_guard_of_the_settings_judges_what_came_in(shell: Quick, server: ModelService, tmp_path: Path) -> None:
+    """It is asked before any other role, its word is kept, and its tokens stand on the scan."""
+    guarded = tmp_path / "waybook.toml"
+    guarded.write_text(
+        f'model = "openai"\nmodel_url = "{server.url}"\nmodel_name = "small"\n'
+        f'[models.roles.guard]\nname = "watchful"\nmax_tokens = 99\n',
+        encoding="utf-8",
+    )
+    report = msgspec.json.decode(shell.run("run", str(ORDER), "--json", WAYBOOK_CONFIG=str(guarded)))
+    (message,) = report["messages"]
+    assert role_of(server.requests[0]) == "guard"
+    assert (server.requests[0]["model"], server.requests[0]["max_tokens"]) == ("watchful", 99)
+    scan = shell.json("actions", message["run"])[0]
+    assert (scan["step"], scan["token_usage"]["total_tokens"]) == ("security_scan", 18)
+
+
+def test_up_walks_what_comes_in_with_the_model_of_its_options(data_directory: DataDirectory) -> None:
+    shell = Shell(data_directory)
+    with served(ModelService(answer_to=well_behaved)) as service:
+        options = ("--model-url", service.url, "--model-name", "small")
+        with shell.up(*options):
+            shell.run("ingest", str(ORDER))
+            deadline = time.monotonic() + WITHIN_S
+            while not shell.json("messages", "--status", "draft_ready"):
+                assert time.monotonic() < deadline, shell.json("messages")
+            (message,) = shell.json("messages")
+            assert {a["model_used"] for a in shell.json("actions", message["run"])} == {None, "served-1"}
 
 
 # --- the guide

@@ -32,6 +32,11 @@ def test_a_url_alone_means_openai() -> None:
     assert Settings().with_model(None, URL, "small").model == "openai"
 
 
+def test_a_url_for_what_asks_no_server_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="--model local asks none"):
+        Settings().with_model("local", URL, None)
+
+
 def test_an_openai_key_goes_to_openai_only() -> None:
     """A server of one's own gets the key that was set for it, never the one of another service."""
     environ = {"OPENAI_API_KEY": "sk-1"}

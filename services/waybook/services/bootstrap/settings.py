@@ -113,6 +113,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             model = "openai"
         if model is not None and model not in get_args(ModelKind):
             raise InvalidInput(f"--model cannot be {model!r}; there are {', '.join(get_args(ModelKind))}")
+        if url is not None and model != "openai":
+            raise InvalidInput(f"--model-url names a server of the OpenAI protocol; --model {model} asks none")
         changes = {"model": model, "model_url": url, "model_name": name}
         fields = {f.name: f for f in msgspec.structs.fields(Settings)}
         given = {k: _convert(fields[k], v, f"--{k.replace('_', '-')}", strict=True) for k, v in changes.items() if v}
