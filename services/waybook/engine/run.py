@@ -27,7 +27,7 @@ NO_PERSON = "engine"
 ActionStatus = Literal["running", "completed", "failed", "abandoned", "released", "waiting"]
 
 
-class Published(msgspec.Struct, frozen=True, gc=False):
+class Published(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A typed event in a run's log. `name` is `"<version>.<index>"`, `ordinal` its place in the log from 0."""
 
     name: str
@@ -41,7 +41,7 @@ class Published(msgspec.Struct, frozen=True, gc=False):
     walk: int = 1
 
 
-class Action(msgspec.Struct, frozen=True, gc=False):
+class Action(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One attempt at an execution. `failures` counts those of (run, step) when it ended. Times in ms, UTC."""
 
     id: str

@@ -2,6 +2,7 @@
 
 import hashlib
 import zlib
+from copy import copy
 
 import msgspec
 
@@ -13,7 +14,16 @@ EVERY = 200
 """A run is kept after every so many of its commits; a shorter history is read as fast without."""
 
 _LEVEL = 1  # the fastest: histories are repetitive, and a load waits for the unpacking
-_decoder = msgspec.json.Decoder(Run)
+
+
+class _State(msgspec.Struct, frozen=True):
+    """A run whose `visible` events are named by their places in its log: they are the same objects."""
+
+    run: Run
+    visible: dict[str, list[int]]
+
+
+_decoder = msgspec.json.Decoder(_State)
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -39,7 +49,10 @@ def pack(state: bytes, run: Run, code: str) -> bytes:
 
 def state_of(run: Run) -> bytes:
     """The run as JSON."""
-    return msgspec.json.encode(run)
+    bare = copy(run)
+    bare.visible = {}
+    visible = {name: [published.ordinal for published in events] for name, events in run.visible.items()}
+    return msgspec.json.encode(_State(bare, visible))
 
 
 def unpack(data: bytes, key: RunKey, code: str) -> Run | None:
@@ -49,7 +62,9 @@ def unpack(data: bytes, key: RunKey, code: str) -> Run | None:
         head = msgspec.json.decode(line, type=Kept)
         if head.code != code or head.digest != _digest(body):
             return None
-        run = _decoder.decode(zlib.decompress(body))
+        state = _decoder.decode(zlib.decompress(body))
+        run, log = state.run, state.run.log
+        run.visible = {name: [log[place] for place in places] for name, places in state.visible.items()}
         if key.agent.startswith("@"):
             run.fields = restored(run.fields)
     except (msgspec.DecodeError, zlib.error):
