@@ -40,7 +40,7 @@ def test_one_mail_that_comes_often_has_one_run(desk: Desk) -> None:
 
     desk.now(killed_before_its_answer())
     fed = desk.walk(mail(), replaced(mail(), "Received", "from elsewhere by mx.shop.example"), tenant=tenant)
-    assert [one.already for one in fed.walked] == [False, True]
+    assert sorted(one.already for one in fed.walked) == [False, True]  # whichever of the two comes first
     assert len(desk.rows(tenant)) == 2
     (row,) = [r for r in desk.rows(tenant) if r["run"] == run]
     assert row["walk"] == 1 and len(desk.now(desk.models.actions(run, tenant=tenant))) == 5
