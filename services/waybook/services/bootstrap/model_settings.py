@@ -38,7 +38,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     threads: Annotated[int, msgspec.Meta(ge=1, le=256)] = 1
     context: Annotated[int, msgspec.Meta(ge=1024, le=1_000_000)] = 4096
     prompt_tokens: Tokens = 1200
-    most_sure: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+    most_sure: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.5
     start_s: Seconds = 60.0
 
 

@@ -8,7 +8,7 @@ from waybook.inbox.brakes import StandingBrakes, WorkingHours
 from waybook.inbox.breaker import BreakerSettings
 from waybook.inbox.route import AutonomyRule, RouteSettings
 
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]  # as in inbox.classify: equal types are one, by the first import
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 
 
