@@ -3,7 +3,7 @@
 import sys
 
 from waybook.cli.app import app
-from waybook.cli.output import fail
+from waybook.cli.output import buffer_output, fail
 from waybook.events.errors import InvalidInput, WaybookError
 
 __all__ = ["app", "main"]
@@ -11,6 +11,7 @@ __all__ = ["app", "main"]
 
 def main() -> None:
     """Runs a command. Exit codes: 0 done, 1 refused or failed, 2 usage."""
+    buffer_output()
     try:
         app()
     except InvalidInput as error:

@@ -1,5 +1,6 @@
 """How the command line speaks: tables for people, JSON for programs, errors with the way out."""
 
+import io
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -20,6 +21,19 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 WHOLE = frozenset({"received", "run", "action", "status", "step", "type", "seq", "event", "approval"})
 """Columns that are copied from the table into the next command, or read as one word: they are never broken."""
+
+
+def buffer_output() -> None:
+    """Puts a buffer before standard output where Python was told to use none (`PYTHONUNBUFFERED`, usual in containers).
+
+    Without one, text goes to the file in a single write, and what a signal cuts off of that is lost without an error.
+    Lines still come at once.
+    """
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        encoding, errors = sys.stdout.encoding, sys.stdout.errors
+        sys.stdout = open(  # noqa: SIM115  it is the process's own
+            sys.stdout.fileno(), "w", buffering=1, encoding=encoding, errors=errors, closefd=False
+        )
 
 
 def print_json(value: Any) -> None:

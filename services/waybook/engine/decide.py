@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from waybook.engine import approvals, claims, delegation, operations, starts, takeover, windows
 from waybook.engine.context import conflict
 from waybook.engine.deadlines import arm_run_deadline, fail_run, run_deadline
-from waybook.engine.definition import RESTART_REQUESTED, Definition
+from waybook.engine.definition import Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
 from waybook.engine.errors import RowFailed
 from waybook.engine.fold import seal
@@ -43,6 +43,7 @@ from waybook.engine.intents import EFFECTS, Compensate, Renew, Settle
 from waybook.engine.lanes import already_started, decide_foreign
 from waybook.engine.lifecycle import (
     apply_row,
+    changes,
     close,
     edge,
     end_window,
@@ -59,7 +60,7 @@ from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.retry import fail, retry
 from waybook.engine.run import NO_PERSON, Action, Run, execution_key
 from waybook.engine.stall import knows_request
-from waybook.engine.walks import kept, restart
+from waybook.engine.walks import kept, restart, restart_asked
 from waybook.events import engine as e
 from waybook.events.commit import Commit
 from waybook.events.subjects import RunKey
@@ -230,7 +231,7 @@ def _body(recorder: Recorder, delivered: Delivered) -> Outcome:
     if isinstance(body, HandBack):
         return takeover.hand_back(recorder, delivered, body)
     if isinstance(body, Restart):
-        return _restart(recorder, delivered, body)
+        return restart_asked(recorder, delivered, body)
     return _signal(recorder, delivered, body)
 
 
@@ -401,7 +402,7 @@ def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome
         )
     if signal.request is not None and not knows_request(recorder.run, signal.request):
         return Refused("unknown_request", f"there is no request {signal.request} in this run")
-    if delivered.person and not _changes(recorder, signal.output):
+    if delivered.person and not changes(recorder, signal.output):
         return Refused("illegal_edge", f"{event} changes nothing while the run is {recorder.run.state}")
     holder = Holder(delivered.command.id, delivered.claim)
     if signal.request is not None and recorder.definition.answer_within_ms:
@@ -434,15 +435,6 @@ def _learn(recorder: Recorder, output: Output) -> Outcome:
     _record(recorder, (output,))
     apply_row(recorder, row, output.value)
     return Accepted()
-
-
-def _changes(recorder: Recorder, output: Output) -> bool:
-    """Whether an event from outside does anything now: a table that knows its type decides, else it is stored."""
-    names = names_of(recorder, output.event)
-    table = recorder.definition.table
-    if any(row.on in names for row in table.rows):
-        return matching_row(table, recorder.run, names, output.value, recorder.world) is not None
-    return True
 
 
 def _move(recorder: Recorder, delivered: Delivered, body: Move) -> Outcome:
@@ -482,22 +474,6 @@ def _child_answered(recorder: Recorder, delivered: Delivered, said: tuple[Output
         return said
     output, request = said
     _publish(recorder, (output,), Holder(delivered.command.id, delivered.claim), request=request)
-    return Accepted()
-
-
-def _restart(recorder: Recorder, delivered: Delivered, body: Restart) -> Outcome:
-    run = recorder.run
-    if run.ended:
-        return Refused("terminal", f"the run has ended as {run.outcome}")
-    for action in body.keep:
-        kept = run.actions.get(action)
-        if kept is None or kept.status != "completed":
-            return Refused("invalid_input", f"{action} is no completed action of this run, so it cannot be kept")
-    if run.state != recorder.definition.table.initial and take_row(recorder, (RESTART_REQUESTED,), body) is None:
-        return Refused(
-            "illegal_edge", f"the lifecycle of {run.agent} has no row for {RESTART_REQUESTED} in {run.state}"
-        )
-    restart(recorder, "restart", body.reason, Holder(delivered.command.id, delivered.claim), keep=body.keep)
     return Accepted()
 
 

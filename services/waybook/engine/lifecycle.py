@@ -167,3 +167,12 @@ def names_of(recorder: Recorder, event: str) -> tuple[str, ...]:
     if recorder.definition.kinds.get(event) == "stop":
         return (event, "StopEvent")
     return (event,)
+
+
+def changes(recorder: Recorder, output: Output) -> bool:
+    """Whether an event from outside does anything now: a table that knows its type decides, else it is stored."""
+    names = names_of(recorder, output.event)
+    table = recorder.definition.table
+    if any(row.on in names for row in table.rows):
+        return matching_row(table, recorder.run, names, output.value, recorder.world) is not None
+    return True

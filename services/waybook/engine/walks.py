@@ -7,8 +7,9 @@ outside, and outputs of what it keeps; everything else runs again.
 from typing import Any
 
 from waybook.engine import approvals
-from waybook.engine.definition import Row
+from waybook.engine.definition import RESTART_REQUESTED, Row
 from waybook.engine.dispatch import dispatch_all
+from waybook.engine.inputs import Accepted, Delivered, Outcome, Refused, Restart
 from waybook.engine.lifecycle import asked, names_of, take_row
 from waybook.engine.recorder import Holder, Recorder
 from waybook.events import engine as e
@@ -41,3 +42,20 @@ def restart(recorder: Recorder, row: str, reason: str | None, holder: Holder, *,
     value = recorder.definition.decode(start.event, start.schema, start.payload)
     take_row(recorder, names_of(recorder, start.event), value, start.name)
     dispatch_all(recorder, holder, fresh=None)
+
+
+def restart_asked(recorder: Recorder, delivered: Delivered, body: Restart) -> Outcome:
+    """A person or a program wants the run walked anew, where its lifecycle has a way for that."""
+    run = recorder.run
+    if run.ended:
+        return Refused("terminal", f"the run has ended as {run.outcome}")
+    for action in body.keep:
+        found = run.actions.get(action)
+        if found is None or found.status != "completed":
+            return Refused("invalid_input", f"{action} is no completed action of this run, so it cannot be kept")
+    if run.state != recorder.definition.table.initial and take_row(recorder, (RESTART_REQUESTED,), body) is None:
+        return Refused(
+            "illegal_edge", f"the lifecycle of {run.agent} has no row for {RESTART_REQUESTED} in {run.state}"
+        )
+    restart(recorder, "restart", body.reason, Holder(delivered.command.id, delivered.claim), keep=body.keep)
+    return Accepted()
