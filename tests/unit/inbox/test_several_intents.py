@@ -2,9 +2,10 @@
 
 import msgspec
 import pytest
-from tests.unit.inbox.several import ANGER, BILLING, OPENING, UNATTENDED, USAGE, Desk, desk
+from tests.unit.inbox.several import ANGER, BILLING, OPENING, UNATTENDED, Desk, desk
 
 from waybook.engine.run import Action
+from waybook.events.engine import TokenUsage
 from waybook.inbox import events as ev
 from waybook.inbox.reply import reply_of
 from waybook.testing.rehearsal import Refused
@@ -41,7 +42,7 @@ async def test_each_intent_is_drafted_for_by_itself_and_one_reply_answers_all() 
         begun = drafts(it)
         assert [a.branch for a in begun] == ["1", "2"]
         assert len({a.id.partition(".")[0] for a in begun}) == 1, "side by side"
-        assert all(a.usage == USAGE for a in begun)
+        assert [a.usage for a in begun] == [TokenUsage(20, 10, 30)] * 2, "the draft and its self-check"
         assert it.fields["draft_response"] == BOTH
         assert it.stage.run(it.run).version <= 8
 
