@@ -5,7 +5,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -14,10 +13,10 @@ import pytest
 from tests.contract.effects.mail_server import mail_server
 from tests.crash import forking, inboxing
 from tests.crash.inboxing import INBOX, KINDS, TENANT, about, address, key_of, kind_of, mail
-from tests.crash.mail_crew import BACKLOG, Crew, Figures, Found, LossyMailServer, figures, look
+from tests.crash.mail_crew import Crew, Figures, Found, LossyMailServer, figures, look
 from tests.crash.mailing import ACK_WAIT_S, MailingSettings, installed
+from tests.crash.soaking import left, start_among_deaths, until_over
 from tests.crash.test_soak_of_mails import ANSWERS_LOST, QUICK_LOST, SEED, SOAK_RUNS, show
-from tests.crash.walks import count
 
 from waybook.engine.aggregates.grants import Grants
 from waybook.engine.aggregates.keys import budget_key, outcomes_key, policy_key
@@ -83,9 +82,10 @@ async def soak(nats: NatsUnderTest, folder: Path, runs: int, *, journal: bool, l
         try:
             async with asyncio.timeout(LEAST_S + runs * SECONDS_A_RUN):
                 first = [n for n in range(runs) if kind_of(n) != "report"]
-                keys = await _start_among_deaths(installation, crew, first)
+                keys = await start_among_deaths(installation, crew, first, _start)
                 await _until_over(installation, crew, keys)  # a reply has left before a report about it comes
-                keys += await _start_among_deaths(installation, crew, sorted(set(range(runs)) - set(first)))
+                later = sorted(set(range(runs)) - set(first))
+                keys += await start_among_deaths(installation, crew, later, _start)
                 found = await _until_over(installation, crew, keys)
         except TimeoutError as error:
             raise AssertionError(await _stuck(installation, runs)) from error
@@ -118,41 +118,9 @@ async def _start(installation: Installation, number: int) -> RunKey:
     return start.key
 
 
-async def _start_among_deaths(installation: Installation, crew: Crew, numbers: list[int]) -> list[RunKey]:
-    """Takes all of them in, and meddles until few commands are left, and somebody was killed."""
-    keys: list[RunKey] = []
-    meddling = asyncio.create_task(crew.meddle())
-    try:
-        while len(keys) < len(numbers) or await _left(installation) > BACKLOG // 10 or not crew.did["killed"]:
-            assert not meddling.done(), "the crew broke"
-            if len(keys) < len(numbers) and await _left(installation) < BACKLOG:
-                more = numbers[len(keys) : len(keys) + 50]
-                keys += await asyncio.gather(*(_start(installation, number) for number in more))
-            await asyncio.sleep(0.05)
-    finally:
-        meddling.cancel()
-        with suppress(asyncio.CancelledError):
-            await meddling
-    return keys
-
-
-async def _left(installation: Installation) -> int:
-    return await count(installation.wiring.connection, "COMMANDS", "cmd.>")
-
-
 async def _until_over(installation: Installation, crew: Crew, keys: list[RunKey]) -> dict[RunKey, Found]:
     """Waits until every mail has ended or is held for a person, and whoever was told of a bounce knows it."""
-    over: set[RunKey] = set()
-    while True:
-        crew.check()
-        now = await look(installation, [key for key in keys if key not in over], INBOX)
-        over |= {key for key, one in now.items() if is_over(one)}
-        if len(over) == len(keys) and not await _left(installation):
-            found = await look(installation, keys, INBOX)
-            if all(is_over(one) for one in found.values()) and not _untold(found):
-                return found
-            over = {key for key, one in found.items() if is_over(one)}
-        await asyncio.sleep(0.5)
+    return await until_over(installation, crew, keys, INBOX, is_over, lambda found: not _untold(found))
 
 
 async def _stuck(installation: Installation, runs: int) -> str:
@@ -161,9 +129,9 @@ async def _stuck(installation: Installation, runs: int) -> str:
     open_ones = [(n, found[key_of(n)]) for n in range(runs) if key_of(n) in found and not is_over(found[key_of(n)])]
     texts = [f"mail {n} ({kind_of(n)}) is {one.run.state}: {one.held}" for n, one in open_ones[:10]]
     missing = runs - len(found)
-    left = await _left(installation)
+    waiting = await left(installation)
     untold = _untold(found) if not missing else []
-    return f"{len(open_ones)} open, {missing} not begun, {left} commands left, untold: {untold}\n" + "\n".join(texts)
+    return f"{len(open_ones)} open, {missing} not begun, {waiting} commands left, untold: {untold}\n" + "\n".join(texts)
 
 
 def _untold(found: Mapping[RunKey, Found]) -> list[int]:

@@ -5,18 +5,15 @@ import os
 import random
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.contract.effects.mail_server import mail_server
 from tests.crash import forking
-from tests.crash.mail_crew import BACKLOG, Crew, Figures, Found, LossyMailServer, figures, look, start, wrongs
-from tests.crash.mailing import ACK_WAIT_S, MailingSettings, installed
-from tests.crash.walks import count
+from tests.crash.mail_crew import Crew, Figures, LossyMailServer, figures, start, wrongs
+from tests.crash.mailing import ACK_WAIT_S, MAILING, MailingSettings, installed
+from tests.crash.soaking import start_among_deaths, until_over
 
-from waybook.events.subjects import RunKey
-from waybook.services.bootstrap.installation import Installation
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.testing.servers import NatsUnderTest
 
@@ -44,51 +41,14 @@ async def soak(nats: NatsUnderTest, folder: Path, runs: int, *, journal: bool, l
         crew.begin()
         try:
             async with asyncio.timeout(LEAST_S + runs * SECONDS_A_RUN):
-                keys = await _start_among_deaths(installation, crew, runs)
-                found = await _until_over(installation, crew, keys)
+                keys = await start_among_deaths(installation, crew, range(runs), start)
+                found = await until_over(installation, crew, keys, MAILING, lambda one: one.is_over)
         finally:
             crew.end()
         wrong = wrongs(found, server)
         result = figures(found, server, crew, time.monotonic() - began)
     assert wrong == [], f"{len(wrong)} things are wrong: {wrong[:10]}\n{result.text()}"
     return result
-
-
-async def _start_among_deaths(installation: Installation, crew: Crew, runs: int) -> list[RunKey]:
-    """Starts all of them, and meddles until few commands are left, and somebody was killed."""
-    keys: list[RunKey] = []
-    meddling = asyncio.create_task(crew.meddle())
-    try:
-        while len(keys) < runs or await _left(installation) > BACKLOG // 10 or not crew.did["killed"]:
-            assert not meddling.done(), "the crew broke"
-            if len(keys) < runs and await _left(installation) < BACKLOG:
-                more = range(len(keys), min(runs, len(keys) + 50))
-                keys += await asyncio.gather(*(start(installation, number) for number in more))
-            await asyncio.sleep(0.05)
-    finally:
-        meddling.cancel()
-        with suppress(asyncio.CancelledError):
-            await meddling
-    return keys
-
-
-async def _left(installation: Installation) -> int:
-    return await count(installation.wiring.connection, "COMMANDS", "cmd.>")
-
-
-async def _until_over(installation: Installation, crew: Crew, keys: list[RunKey]) -> dict[RunKey, Found]:
-    """Waits until every run has ended or is held for a person, and nothing is left to do."""
-    over: set[RunKey] = set()
-    while True:
-        crew.check()
-        now = await look(installation, [key for key in keys if key not in over])
-        over |= {key for key, one in now.items() if one.is_over}
-        if len(over) == len(keys) and not await _left(installation):
-            found = await look(installation, keys)
-            over = {key for key, one in found.items() if one.is_over}
-            if len(over) == len(keys):  # a run may look as if it were over between two questions to the other side
-                return found
-        await asyncio.sleep(0.5)
 
 
 def assert_sound(result: Figures, runs: int, *, journal: bool) -> None:

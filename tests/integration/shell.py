@@ -1,5 +1,6 @@
 """The command line as a user runs it: a process of its own for every command."""
 
+import asyncio
 import io
 import json
 import os
@@ -13,6 +14,7 @@ from typing import Any
 
 from waybook.adapters.embedded.data_directory import DataDirectory
 from waybook.cli import main
+from waybook.testing.servers import directory_for_tests
 
 MAIN = "from waybook.cli import main; main()"
 WITHIN_S = 120
@@ -23,7 +25,6 @@ class Shell:
     """Runs `waybook` on one data directory."""
 
     def __init__(self, directory: DataDirectory) -> None:
-        self.directory = directory
         self.directory = directory
         self._environment = {**os.environ, "WAYBOOK_DATA_DIR": str(directory.path)}
 
@@ -83,3 +84,16 @@ class Quick(Shell):
             sys.argv = kept[1]
         assert ended == code, (arguments, output.getvalue(), errors.getvalue())
         return output.getvalue() if code == 0 else output.getvalue() + errors.getvalue()
+
+
+@contextmanager
+def quick_up(postgres_template: Path) -> Iterator[Quick]:
+    """A data directory of its own in which `up` is at work, for the time of the block."""
+    with asyncio.Runner() as runner:
+        directories = directory_for_tests(postgres_template)
+        shell = Quick(runner.run(directories.__aenter__()))
+        try:
+            with shell.up():
+                yield shell
+        finally:
+            runner.run(directories.__aexit__(None, None, None))

@@ -10,11 +10,10 @@ from typing import Any
 
 import nats
 import pytest
-from tests.integration.shell import WITHIN_S, Quick, Shell
+from tests.integration.shell import WITHIN_S, Quick, Shell, quick_up
 
 from waybook.adapters.embedded.data_directory import DataDirectory
 from waybook.events.audit import decode_record
-from waybook.testing.servers import directory_for_tests
 
 GUIDE = Path(__file__).parents[2] / "docs" / "approvals.md"
 
@@ -22,14 +21,8 @@ GUIDE = Path(__file__).parents[2] / "docs" / "approvals.md"
 @pytest.fixture(scope="module")
 def shell(postgres_template: Path) -> Iterator[Shell]:
     """A data directory in which `up` is at work."""
-    with asyncio.Runner() as runner:
-        directories = directory_for_tests(postgres_template)
-        shell = Quick(runner.run(directories.__aenter__()))
-        try:
-            with shell.up():
-                yield shell
-        finally:
-            runner.run(directories.__aexit__(None, None, None))
+    with quick_up(postgres_template) as shell:
+        yield shell
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.effects.http_service import HttpService, http_service
-from tests.integration.shell import Quick, Shell
-
-from waybook.testing.servers import directory_for_tests
+from tests.integration.shell import Shell, quick_up
 
 AGENT = '''
 from waybook.agents import Agent, Effects, StartEvent, StopEvent, step
@@ -69,14 +67,8 @@ def shell(
         'undo_path = "/tickets/{key}"\n'
     )
     monkeypatch.setenv("WAYBOOK_CONFIG", str(config))
-    with asyncio.Runner() as runner:
-        directories = directory_for_tests(postgres_template)
-        shell = Quick(runner.run(directories.__aenter__()))
-        try:
-            with shell.up():
-                yield shell
-        finally:
-            runner.run(directories.__aexit__(None, None, None))
+    with quick_up(postgres_template) as shell:
+        yield shell
 
 
 def test_an_unknown_outcome_is_listed_explained_and_settled(shell: Shell, service: HttpService, tmp_path: Path) -> None:

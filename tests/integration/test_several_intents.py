@@ -1,6 +1,5 @@
 """A mail that asks for two things, at the command line on real servers: what the guide shows, and a part drafted anew."""
 
-import asyncio
 import re
 import shlex
 from collections.abc import Iterator
@@ -8,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.shell import SAMPLES, Quick, Shell
-
-from waybook.testing.servers import directory_for_tests
+from tests.integration.shell import SAMPLES, Shell, quick_up
 
 ROOT = Path(__file__).parents[2]
 MARK = "<!-- run by tests/integration/test_several_intents.py -->"
@@ -20,14 +17,8 @@ MAIL = SAMPLES / "05-two-intents-italian.eml"
 @pytest.fixture(scope="module")
 def shell(postgres_template: Path) -> Iterator[Shell]:
     """A data directory in which the mail was walked."""
-    with asyncio.Runner() as runner:
-        directories = directory_for_tests(postgres_template)
-        shell = Quick(runner.run(directories.__aenter__()))
-        try:
-            with shell.up():
-                yield shell
-        finally:
-            runner.run(directories.__aexit__(None, None, None))
+    with quick_up(postgres_template) as shell:
+        yield shell
 
 
 @pytest.fixture(scope="module")

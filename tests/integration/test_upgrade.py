@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from waybook.adapters.embedded.data_directory import DataDirectory
@@ -18,11 +19,14 @@ from waybook.agents.definition import AgentDefinition, define
 from waybook.inbox import events as ev
 from waybook.inbox.agent import Inbox
 from waybook.inbox.intake.sources import read_sources
-from waybook.services.bootstrap.installation import Installation, owned, walking
+from waybook.projections.errors import OutdatedReadModels
+from waybook.projections.read_models import ReadModels
+from waybook.services.bootstrap.installation import Installation, looked_at, owned, walking
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.main_job import Report, run_mails
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.intake.starts import Starts, Submission
+from waybook.services.reading.models import caught_up
 from waybook.testing.history import read_history
 
 MAIL = """From: Ada Customer <ada@customer.example>
@@ -153,3 +157,32 @@ def test_versions_of_the_inbox_that_differ_in_code_carry_each_others_runs() -> N
 
 def carry_each_other(one: AgentDefinition, other: AgentDefinition) -> bool:
     return one.engine.carries(other.engine.hash) and other.engine.carries(one.engine.hash)
+
+
+async def test_a_look_brings_the_read_models_of_an_older_version_to_this_one(
+    data_directory: DataDirectory, mails: list[Path]
+) -> None:
+    """Nothing is left to project, and the tables are older: a look must not trip over a column that they lack."""
+    settings = Settings(data_dir=str(data_directory.path))
+    await run_all(settings, mails)
+    async with looked_at(settings, "messages") as installation:
+        async with ReadModels.open(installation.database_url) as models:
+            assert await models.is_current()
+            await _make_older(installation.database_url)
+            assert not await models.is_current()
+            with pytest.raises(OutdatedReadModels):
+                await models.messages()
+        async with caught_up(installation) as models:
+            assert [row["status"] for row in await models.messages()] == ["draft_ready"] * len(mails)
+
+
+async def _make_older(database_url: str) -> None:
+    """As the version left them that knew of no timers and operations."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        schema = await connection.fetchval("SELECT schema FROM waybook.generation WHERE state = 'live'")
+        await connection.execute(f"SET search_path TO {schema}")
+        await connection.execute("DROP TABLE timers, operations CASCADE; DELETE FROM migration WHERE number > 3")
+        await connection.execute("CREATE VIEW waybook.inbound_messages AS SELECT * FROM inbound_messages")
+    finally:
+        await connection.close()

@@ -32,5 +32,9 @@ class NoReadModels(TerminalError):
     """This database holds no read models yet; start the projector, or run `waybook projections rebuild`."""
 
 
+class OutdatedReadModels(TerminalError):
+    """An older version of Waybook made these read models and is at work on them; start this version in its place."""
+
+
 class DatabaseUnavailable(PortUnavailable):
     """PostgreSQL is away, full, or too busy; nothing of what was asked for is half done."""

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import asyncpg
 
-from waybook.projections.migrate import lock, migrate
+from waybook.projections.migrate import lock, migrate, migrations
 from waybook.projections.session import Connection
 from waybook.projections.statements import identifier, placed, statements
 
@@ -37,6 +37,15 @@ async def live_generation(connection: Connection, front: str) -> Generation | No
     if await connection.fetchval("SELECT to_regclass($1)", f"{identifier(front)}.generation") is None:
         return None
     return _generation(await connection.fetchrow(placed(_GENERATIONS["live_generation"], front=front)))
+
+
+async def is_current(connection: Connection, front: str) -> bool:
+    """Whether what the views show has this version's tables; not so where an older version made them, or nothing is there."""
+    live = await live_generation(connection, front)
+    if live is None:
+        return False
+    done = await connection.fetchval(f"SELECT max(number) FROM {identifier(live.schema)}.migration")
+    return bool(done == migrations("tables")[-1][0])
 
 
 async def ensure_live(connection: Connection, front: str) -> Generation:

@@ -9,7 +9,8 @@ import asyncpg
 import msgspec
 
 from waybook.events.commit import Position
-from waybook.projections.errors import NoReadModels
+from waybook.projections.errors import NoReadModels, OutdatedReadModels
+from waybook.projections.generation import is_current
 from waybook.projections.session import Connection, connect_reader, port_errors
 from waybook.projections.statements import placed, statements
 from waybook.projections.storable import text
@@ -21,7 +22,7 @@ FRONT = "waybook"
 class ReadModels:
     """The read models of an installation, over one connection. Rows come as dicts with the columns' names.
 
-    Every method raises NoReadModels when there are none yet, DatabaseUnavailable, and what asyncpg raises.
+    Every method raises NoReadModels when there are none yet, OutdatedReadModels, DatabaseUnavailable, and what asyncpg raises.
     """
 
     def __init__(self, connection: Connection, front: str = FRONT) -> None:
@@ -173,6 +174,11 @@ class ReadModels:
         except NoReadModels:
             return 0  # the projector is just making them
 
+    async def is_current(self) -> bool:
+        """Whether they have this version's tables. An active projector of this version sees to that."""
+        with port_errors():
+            return await is_current(self._connection, self._front)
+
     async def has_reader(self, stream: str) -> bool:
         """Whether a projector is active on a stream just now."""
         name = reader_lock(self._front, stream)
@@ -184,6 +190,8 @@ class ReadModels:
                 rows = await self._connection.fetch(placed(_QUERIES[query], front=self._front), *arguments)
         except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError) as exc:
             raise NoReadModels from exc
+        except asyncpg.UndefinedColumnError as exc:
+            raise OutdatedReadModels from exc
         return [dict(row) for row in rows]
 
 

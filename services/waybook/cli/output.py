@@ -4,7 +4,7 @@ import io
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import msgspec
 from rich.console import Console
@@ -24,16 +24,18 @@ WHOLE = frozenset({"received", "run", "action", "status", "step", "type", "seq",
 
 
 def buffer_output() -> None:
-    """Puts a buffer before standard output where Python was told to use none (`PYTHONUNBUFFERED`, usual in containers).
+    """Puts a buffer before both outputs where Python was told to use none (`PYTHONUNBUFFERED`, usual in containers).
 
     Without one, text goes to the file in a single write, and what a signal cuts off of that is lost without an error.
     Lines still come at once.
     """
-    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
-        encoding, errors = sys.stdout.encoding, sys.stdout.errors
-        sys.stdout = open(  # noqa: SIM115  it is the process's own
-            sys.stdout.fileno(), "w", buffering=1, encoding=encoding, errors=errors, closefd=False
-        )
+    sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
+
+
+def _buffered(stream: TextIO) -> TextIO:
+    if not isinstance(getattr(stream, "buffer", None), io.RawIOBase):
+        return stream
+    return open(stream.fileno(), "w", buffering=1, encoding=stream.encoding, errors=stream.errors, closefd=False)
 
 
 def print_json(value: Any) -> None:

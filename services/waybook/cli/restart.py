@@ -72,7 +72,9 @@ async def _restart(
             folded, _ = await read_history(installation.wiring.state, Codec(), key)
             keep = kept_actions(folded, steps)
         payload = {"keep": keep, "reason": reason or "restarted by a person"}
-        return Given(key, await client.give(key, "restart", payload, actor=actor, command=command_id))
+        asked = (steps, reason)  # which actions these are changes with the walk
+        answer = await client.give(key, "restart", payload, actor=actor, command=command_id, intention=asked)
+        return Given(key, answer)
 
 
 def kept_actions(run: Run, steps: tuple[str, ...]) -> list[str]:

@@ -45,7 +45,7 @@ async def caught_up(installation: Installation) -> AsyncIterator[ReadModels]:
     """Read models that hold everything that STATE held when the block began.
 
     Beside an active projector it waits for that one, up to 5 s, and then shows what there is; without one it
-    projects the rest itself. Raises PortUnavailable, ProjectionStopped.
+    projects the rest itself, into tables of this version. Raises PortUnavailable, ProjectionStopped.
     """
     position = await last_position(installation.wiring)
     async with ReadModels.open(installation.database_url) as models:
@@ -54,7 +54,7 @@ async def caught_up(installation: Installation) -> AsyncIterator[ReadModels]:
                 await models.wait_until(position, BESIDE_S)
             except TimeoutError:
                 _say_lag()
-        elif position.sequence and not await _is_at(models, position):
+        elif position.sequence and not (await _is_at(models, position) and await models.is_current()):
             await _project(installation, position)
         yield models
 

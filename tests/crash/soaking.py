@@ -1,0 +1,65 @@
+"""How a soak goes: runs are started while workers die, then all of them are waited for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+
+from tests.crash.mail_crew import BACKLOG, Crew, Found, look
+from tests.crash.walks import count
+
+from waybook.agents.definition import AgentDefinition
+from waybook.events.subjects import RunKey
+from waybook.services.bootstrap.installation import Installation
+
+AT_ONCE = 50
+
+
+async def start_among_deaths(
+    installation: Installation,
+    crew: Crew,
+    numbers: Sequence[int],
+    begin: Callable[[Installation, int], Awaitable[RunKey]],
+) -> list[RunKey]:
+    """Begins all of them, and meddles until few commands are left, and somebody was killed."""
+    keys: list[RunKey] = []
+    meddling = asyncio.create_task(crew.meddle())
+    try:
+        while len(keys) < len(numbers) or await left(installation) > BACKLOG // 10 or not crew.did["killed"]:
+            assert not meddling.done(), "the crew broke"
+            if len(keys) < len(numbers) and await left(installation) < BACKLOG:
+                more = numbers[len(keys) : len(keys) + AT_ONCE]
+                keys += await asyncio.gather(*(begin(installation, number) for number in more))
+            await asyncio.sleep(0.05)
+    finally:
+        meddling.cancel()
+        with suppress(asyncio.CancelledError):
+            await meddling
+    return keys
+
+
+async def left(installation: Installation) -> int:
+    """Commands that are not decided yet."""
+    return await count(installation.wiring.connection, "COMMANDS", "cmd.>")
+
+
+async def until_over(
+    installation: Installation,
+    crew: Crew,
+    keys: Sequence[RunKey],
+    agent: AgentDefinition,
+    is_over: Callable[[Found], bool],
+    is_settled: Callable[[Mapping[RunKey, Found]], bool] = lambda found: True,
+) -> dict[RunKey, Found]:
+    """Waits until every run is over, nothing is left to do, and all of them together are settled."""
+    over: set[RunKey] = set()
+    while True:
+        crew.check()
+        now = await look(installation, [key for key in keys if key not in over], agent)
+        over |= {key for key, one in now.items() if is_over(one)}
+        if len(over) == len(keys) and not await left(installation):
+            found = await look(installation, keys, agent)
+            over = {key for key, one in found.items() if is_over(one)}
+            # one run may look as if it were over between two questions to the other side
+            if len(over) == len(keys) and is_settled(found):
+                return found
+        await asyncio.sleep(0.5)
