@@ -3,6 +3,8 @@
 `History.decide` holds every decision of these tests and of the random plays against the long way.
 """
 
+from typing import Any
+
 import msgspec
 import pytest
 from tests.unit.engine.definitions import ALL, CHAIN, PIPELINE, build, step, takes
@@ -90,9 +92,10 @@ def test_a_row_that_raises_is_asked_again_the_long_way() -> None:
     assert shortly(started(agent, "Go"), "one", "A") is None
 
 
-def test_a_run_that_a_person_took_over_is_left_to_the_long_way() -> None:
-    """Nothing begins in it."""
+@pytest.mark.parametrize("standing", [{"taken_over": "ann"}, {"approvals": {"1.0": None}}, {"unhandled": ["1.0"]}])
+def test_a_run_in_which_something_stands_is_left_to_the_long_way(standing: dict[str, Any]) -> None:
+    """A person who took it over, an approval that a move may take back, events that came while it was failed."""
     history = started(CHAIN, "Go")
-    run = msgspec.structs.replace(history.it, taken_over="ann")
+    run = msgspec.structs.replace(history.it, **standing)
     result = Completed(history.action("one").id, (output("A"),))
     assert onward(CHAIN, history.key, run, result, history.now, WORLD) is None

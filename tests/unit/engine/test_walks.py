@@ -150,6 +150,8 @@ def test_a_row_names_what_stands_in_the_walk_that_it_begins() -> None:
     assert walks(history.it) == [("s", 1), ("t", 1), ("u", 1), ("t", 2)]
     assert history.action("t").bindings == {"a": "2.1"}
     assert history.it.actions[history.action("u").id].status == "abandoned", "what was under way is never kept"
+    (walk,) = [event for event in history.last if isinstance(event, e.WalkStarted)]
+    assert walk.keep == (history.action("s").id,), "and is not named among what is"
     history.complete("t", "B")
     assert walks(history.it)[-1] == ("u", 2)
 
