@@ -127,8 +127,8 @@ class Connection:
             await end([self._keeper])
         if self._sweeper is not None:
             self._sweeper.cancel()
-        if wire is not None:
-            await wire.end()
+        if self._wire is not None:  # by now it may be another one: the keeper had connected again
+            await self._wire.end()
         self._ready.clear()
         self._tell(False)
         self._fail_all(PortUnavailable("the connection to NATS was closed"))
