@@ -23,19 +23,43 @@ WHOLE = frozenset({"received", "run", "action", "status", "step", "type", "seq",
 """Columns that are copied from the table into the next command, or read as one word: they are never broken."""
 
 
-def buffer_output() -> None:
-    """Puts a buffer before both outputs where Python was told to use none (`PYTHONUNBUFFERED`, usual in containers).
+class ReaderGone(SystemExit):
+    """Whoever read the output has enough of it (`waybook show RUN | head`). That ends the program and is no failure."""
 
-    Without one, text goes to the file in a single write, and what a signal cuts off of that is lost without an error.
-    Lines still come at once.
+
+class _Output(io.FileIO):
+    """A file that ends the program when its reader is gone, once; what is written afterwards goes nowhere."""
+
+    _gone = False
+
+    def write(self, data: Any, /) -> int:
+        if not self._gone:
+            try:
+                return super().write(data)
+            except BrokenPipeError:
+                self._gone = True
+                raise ReaderGone(0) from None
+        return len(data)
+
+
+def prepare_output() -> None:
+    """Makes pipes safe to write to: a reader that leaves early is no error, and no text is lost without a word.
+
+    Text that Python was told not to buffer (`PYTHONUNBUFFERED`, usual in containers) goes to the file in a single write,
+    and what a signal cuts off of that is lost without an error; so there is a buffer, and lines still come at once.
     """
-    sys.stdout, sys.stderr = _buffered(sys.stdout), _buffered(sys.stderr)
+    sys.stdout = _reopened(sys.stdout, _Output, (io.BufferedWriter, io.RawIOBase))
+    sys.stderr = _reopened(sys.stderr, io.FileIO, (io.RawIOBase,))
 
 
-def _buffered(stream: TextIO) -> TextIO:
-    if not isinstance(getattr(stream, "buffer", None), io.RawIOBase):
+def _reopened(stream: TextIO, file: type[io.FileIO], instead_of: tuple[type, ...]) -> TextIO:
+    """The same output through a `file` and a buffer; `stream` itself where its own buffer is none of `instead_of`."""
+    if not isinstance(stream, io.TextIOWrapper) or not isinstance(stream.buffer, instead_of):
         return stream
-    return open(stream.fileno(), "w", buffering=1, encoding=stream.encoding, errors=stream.errors, closefd=False)
+    stream.flush()
+    lines = stream.line_buffering or isinstance(stream.buffer, io.RawIOBase)
+    buffer = io.BufferedWriter(file(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=lines)
 
 
 def print_json(value: Any) -> None:
