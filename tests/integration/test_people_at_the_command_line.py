@@ -208,6 +208,7 @@ def test_several_runs_are_decided_on_at_once(shell: Shell, drafted: str) -> None
         (("approve", "zzz"), 1, "there is no run zzz"),
         (("approve", "a/"), 2, "is no run and no RUN/APPROVAL"),
         (("approvals", "--status", "foo"), 2, "is none of"),
+        (("messages", "--status", "foo"), 2, "there is no state foo; one of received, "),
         (("signal", "abc", "DraftSaved", "--data", "{"), 2, "--data is no JSON object"),
         (("policy", "set", "nothing"), 2, "is no KEY=VALUE"),
         (("kill-switch",), 2, ""),

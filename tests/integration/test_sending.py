@@ -87,6 +87,7 @@ def test_an_approved_reply_leaves_once_as_a_proper_answer(office: Office, tmp_pa
     assert str(mail["In-Reply-To"]) == "<sent@customer.example>"
     assert " ".join(str(mail["References"]).split()) == "<first@customer.example> <sent@customer.example>"
     assert str(mail["Auto-Submitted"]) == "auto-replied"
+    assert str(mail["X-Auto-Response-Suppress"]) == "OOF, AutoReply"
     events: list[dict[str, Any]] = office.shell.json("show", run)
     assert max(e["version"] for e in events) <= 12
 

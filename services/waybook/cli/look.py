@@ -20,10 +20,11 @@ from waybook.engine.hold import why as explain
 from waybook.engine.ports import lane_consumer
 from waybook.engine.run import titled
 from waybook.events.codec import Codec
-from waybook.events.errors import TerminalError
+from waybook.events.errors import InvalidInput, TerminalError
 from waybook.events.subjects import RunKey
 from waybook.inbox.remarks import DATE_OFF
 from waybook.inbox.starting import RAW
+from waybook.inbox.table import STATES
 from waybook.projections.errors import NoReadModels
 from waybook.services.bootstrap.agent_job import own_agents
 from waybook.services.bootstrap.installation import Installation, looked_at
@@ -34,7 +35,7 @@ from waybook.services.reading.dead import last_given_up
 from waybook.services.reading.history import Entry, UnknownRun, read_history
 from waybook.services.reading.models import caught_up
 
-Status = Annotated[str | None, typer.Option("--status", help="Only messages in this state.")]
+Status = Annotated[str | None, typer.Option("--status", help=f"Only messages in this state: {', '.join(STATES)}.")]
 Raw = Annotated[bool, typer.Option("--raw", help="Write the mail's own bytes, where they were kept.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many, the newest.")]
 
@@ -45,6 +46,8 @@ class NotKept(TerminalError):
 
 def messages(status: Status = None, limit: Limit = None, data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the messages, newest first."""
+    if status is not None and status not in STATES:
+        raise InvalidInput(f"--status: there is no state {status}; one of {', '.join(STATES)}")
     rows = run_async(_messages(Settings.load(), status, limit, data_dir))
     if as_json:
         print_json(rows)

@@ -86,6 +86,16 @@ async def test_all_recipients_or_none(server: MailServer) -> None:
     assert server.taken == []
 
 
+@pytest.mark.parametrize(("mark", "asks"), [("auto-replied", "OOF, AutoReply"), ("no", None), (None, None)])
+async def test_an_automatic_mail_asks_machines_not_to_answer(
+    server: MailServer, mark: str | None, asks: str | None
+) -> None:
+    """And only such a mail; reports of its delivery are not asked to stay away."""
+    await sender_to(server).call(call(to=["ana@customer.example"], text="x", auto_submitted=mark), in_time())
+    (headers,) = server.taken
+    assert (headers["Auto-Submitted"], headers["X-Auto-Response-Suppress"]) == (mark, asks)
+
+
 async def test_a_server_that_is_down_surely_did_nothing() -> None:
     async with mail_server(MailServer()) as gone:
         port = gone.port

@@ -107,6 +107,17 @@ def test_an_mbox_is_split_whatever_ends_its_lines(tmp_path: Path, end: bytes) ->
     assert raws == [mail.replace(b"\n", end)] * 2
 
 
+@pytest.mark.parametrize("name", ["bounce.eml", "BOUNCE.EML", "cur/1:2,S", "new/1"])
+def test_a_file_that_is_one_mail_by_its_name_or_place_is_never_divided(tmp_path: Path, name: str) -> None:
+    """A bounce keeps the mail that it returns, postmark and all; the line in front of the whole is left off."""
+    mark = b"From a@b.example Mon Mar  2 09:00:00 2026\n"
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(mark + MAIL + b"\n" + mark + MAIL)
+    (item,) = found(path)
+    assert isinstance(item, Item) and (item.path, item.raw) == (str(path), MAIL + b"\n" + mark + MAIL)
+
+
 def test_a_maildir_leaves_out_what_is_still_being_delivered(tmp_path: Path) -> None:
     """Its folders below are read as well."""
     for name in ("cur", "new", "tmp", ".Sent/cur", ".Sent/new"):

@@ -28,6 +28,10 @@ _HEADERS = {
 }
 
 
+QUIET = "OOF, AutoReply"
+"""What an automatic mail asks of Exchange servers: no vacation notes and no answers of machines; bounces may come."""
+
+
 class _WholeIds(policy.EmailPolicy):
     """Leaves a Message-ID on one line: folded, servers that search for it by its text do not find it."""
 
@@ -97,6 +101,8 @@ def _message(params: Mapping[str, Any], origin: str, identity: str) -> EmailMess
     for field, header in _HEADERS.items():
         if params.get(field):
             message[header] = str(params[field])
+    if str(params.get("auto_submitted") or "no") != "no":
+        message["X-Auto-Response-Suppress"] = QUIET
     message.set_content(str(params.get("text", "")))
     if params.get("html"):
         message.add_alternative(str(params["html"]), subtype="html")

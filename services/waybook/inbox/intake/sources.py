@@ -98,7 +98,11 @@ def _read_file(path: Path, size: int, limit: int) -> Iterator[Item | Skipped]:
         with path.open("rb") as file:
             head = file.read(HEAD)
             file.seek(0)
-            if mbox.is_mbox(head):
+            if mbox.is_mbox(head) and _holds_one_mail(path):
+                postmark = len(file.readline(HEAD))
+                head, size = head[postmark:], size - postmark
+                yield _whole(label, head, size, limit, file.read(limit + 1) if size <= limit else b"")
+            elif mbox.is_mbox(head):
                 yield from (_from_mbox(label, n, part, limit) for n, part in enumerate(mbox.split(file, limit), 1))
             elif json_mail.is_json(head, path.suffix):
                 yield from _from_json(label, json_mail.read(file, size, limit))
@@ -106,6 +110,14 @@ def _read_file(path: Path, size: int, limit: int) -> Iterator[Item | Skipped]:
                 yield _whole(label, head, size, limit, file.read(limit + 1) if size <= limit else b"")
     except OSError as error:
         yield Skipped(label, _os_reason(error, path))
+
+
+def _holds_one_mail(path: Path) -> bool:
+    """Whether the file is one mail by its name or place, so that a line like a postmark inside belongs to its text.
+
+    A returned mail inside a bounce begins with one; read as a mail of its own it would be answered.
+    """
+    return path.suffix.lower() == ".eml" or path.parent.name in ("cur", "new")
 
 
 def _whole(label: str, head: bytes, size: int, limit: int, raw: bytes) -> Item | Skipped:
