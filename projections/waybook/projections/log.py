@@ -6,7 +6,7 @@ the consumer to the checkpoint. What is buffered here is bounded in messages and
 
 import asyncio
 import re
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -33,13 +33,8 @@ _DELIVERED = re.compile(rb"\r\nNats-Last-Stream: *(\d+)")
 _ENDED = frozenset({404, 408, 409})
 
 
-class Taken(NamedTuple):
-    """A message as it came."""
-
-    subject: bytes
-    ack_subject: bytes
-    headers: bytes | None
-    payload: bytes
+Taken: TypeAlias = tuple[bytes, bytes, bytes | None, bytes]
+"""A message as it came: subject, ack subject, header block, payload."""
 
 
 class Batch(NamedTuple):
@@ -66,6 +61,8 @@ class LogReader:
         self._bytes = 0
         self._number = 0
         self._missing = 0
+        self._more = False
+        self._roused = False
         self._heard = 0.0
         self._lost: str | None = "not opened"
         self._wake: asyncio.Future[None] | None = None
@@ -87,7 +84,7 @@ class LogReader:
             await self._consumer.place(self._connection, mark.sequence + 1)
         except PortError as exc:
             raise ReaderLost(str(exc)) from exc
-        self._taken, self._bytes = [], 0
+        self._taken, self._bytes, self._missing = [], 0, 0
         self._last = self._received = mark.sequence
         self._lost = None
         self._pull()
@@ -132,10 +129,7 @@ class LogReader:
 
         Raises ReaderLost on a hole or a lost consumer, the codec's errors for a commit that cannot be read.
         """
-        if not self._taken:
-            await self._wait(HEARTBEAT_S)
-        while self._taken and not self._full and (left := not_before - self._loop.time()) > 0:
-            await self._wait(left)
+        await self._gather(not_before)
         if self._lost is not None and not self._taken:
             raise ReaderLost(self._lost)
         if not self._taken:
@@ -143,9 +137,28 @@ class LogReader:
                 raise ReaderLost("the consumer is silent")
             return None
         taken = self._cut(BATCH_MESSAGES if last is None else min(BATCH_MESSAGES, last - self._last))
-        if not self._missing:
+        if self._more and not self._missing:
             self._pull()
         return self._batch(taken)
+
+    async def _gather(self, not_before: float) -> None:
+        """Lets the server deliver all that there is in one go: many small deliveries cost both sides more."""
+        if self._missing:
+            await self._delivered()
+        early = self._loop.time() < not_before
+        if self._full or self._missing or (self._taken and not early):
+            return
+        if early:
+            await self._wait(not_before - self._loop.time())
+        self._pull()
+        await self._delivered()
+
+    async def _delivered(self) -> None:
+        """Returns when the request under way has ended, at the latest after a heartbeat."""
+        until = self._loop.time() + HEARTBEAT_S
+        while self._missing and self._lost is None and (left := until - self._loop.time()) > 0:
+            if not await self._wait(left):
+                return
 
     def ack(self, batch: Batch) -> None:
         """Tells the server how far we are; for people who look at the consumer, nothing depends on it."""
@@ -156,20 +169,27 @@ class LogReader:
     def _full(self) -> bool:
         return len(self._taken) >= BATCH_MESSAGES or self._bytes >= BATCH_BYTES or self._lost is not None
 
-    async def _wait(self, timeout_s: float) -> None:
+    async def _wait(self, timeout_s: float) -> bool:
+        """Returns after `timeout_s`, or sooner when there is something to look at; False when `rouse` said so."""
+        self._roused = False
         if self._lost is None:
             self._wake = self._loop.create_future()
-            handle = self._loop.call_later(timeout_s, self.rouse)
+            handle = self._loop.call_later(timeout_s, self._look)
             try:
                 await self._wake
             finally:
                 self._wake = None
                 handle.cancel()
+        return not self._roused
+
+    def _look(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
 
     def rouse(self) -> None:
         """Lets a `next` under way come back at once."""
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._roused = True
+        self._look()
 
     def _cut(self, messages: int) -> list[Taken]:
         """Up to `messages` of what was taken, bounded in bytes."""
@@ -177,10 +197,10 @@ class LogReader:
             taken, self._taken, self._bytes = self._taken, [], 0
             return taken
         size = count = 0
-        for message in self._taken[:messages]:
-            if count and size + len(message.payload) > BATCH_BYTES:
+        for _, _, _, payload in self._taken[:messages]:
+            if count and size + len(payload) > BATCH_BYTES:
                 break
-            size += len(message.payload)
+            size += len(payload)
             count += 1
         taken, self._taken = self._taken[:count], self._taken[count:]
         self._bytes -= size
@@ -191,38 +211,40 @@ class LogReader:
         decode = self._codec.decode
         last, final = self._last, None
         for message in taken:
-            sequence = ack_sequence(message.ack_subject)
+            address, ack_subject, _, payload = message
+            sequence = ack_sequence(ack_subject)
             if sequence <= last:
                 continue  # redelivered
             if sequence != last + 1:
                 self._lost = f"the consumer jumped from {last} to {sequence}"
                 break
             last, final = sequence, message
-            subject = message.subject.decode()
+            subject = address.decode()
             key = parse_state_subject(subject)
             if is_projected(key):
-                entries.append(Entry(sequence, key, decode(message.payload, None, subject)))
+                entries.append(Entry(sequence, key, decode(payload, None, subject)))
         if final is None:
             if self._lost is not None:
                 raise ReaderLost(self._lost)
             return None
         count, self._last = last - self._last, last
-        mark = Mark(last, commit_id_of(final.headers), ack_time(final.ack_subject))
-        return Batch(entries, mark, count, final.ack_subject)
+        _, ack_subject, block, _ = final
+        return Batch(entries, Mark(last, commit_id_of(block), ack_time(ack_subject)), count, ack_subject)
 
     def _pull(self) -> None:
-        """Asks for the next messages unless enough lie here; one request at a time."""
+        """Asks for the next messages unless enough lie here; one request at a time.
+
+        It ends when the server has delivered what it has. While nothing lies here it waits for the first message.
+        """
         if self._full or not self._connection.connected:
             self._missing = 0
             return
         self._number += 1
-        self._missing = BATCH_MESSAGES
-        request = {
-            "batch": BATCH_MESSAGES,
-            "max_bytes": BATCH_BYTES,
-            "expires": int(EXPIRES_S * 1e9),
-            "idle_heartbeat": int(HEARTBEAT_S * 1e9),
-        }
+        self._missing = BATCH_MESSAGES - len(self._taken)
+        self._more = False
+        request = {"batch": self._missing, "max_bytes": BATCH_BYTES, "no_wait": True}
+        if not self._taken:
+            request |= {"expires": int(EXPIRES_S * 1e9), "idle_heartbeat": int(HEARTBEAT_S * 1e9)}
         reply = f"{self._inbox}.{self._number}".encode()
         self._connection.send(publish_frame(self._next, reply, msgspec.json.encode(request)))
         self._heard = self._loop.time()
@@ -230,14 +252,12 @@ class LogReader:
     def _receive(self, subject: bytes, reply: bytes, block: bytes | None, payload: bytes) -> None:
         self._heard = self._loop.time()
         if reply:
-            self._taken.append(Taken(subject, reply, block, payload))
+            self._taken.append((subject, reply, block, payload))
             self._received += 1
             self._bytes += len(payload)
             self._missing -= 1
             if self._missing == 0:
-                self._pull()
-            if len(self._taken) == 1 or self._full:
-                self.rouse()
+                self._ended(more=True)
             return
         status = Reply(payload, block).status
         if status == 100:
@@ -247,9 +267,14 @@ class LogReader:
             return
         text = (block or b"").decode("utf-8", "replace")
         if status in _ENDED and "Consumer" not in text:
-            self._pull()
+            self._ended(more="MaxBytes" in text)
         else:
             self._lose(f"the consumer is gone: {' '.join(text.split())}")
+
+    def _ended(self, *, more: bool) -> None:
+        """The request has ended; `more`: not because the server has nothing else."""
+        self._missing, self._more = 0, more
+        self._look()
 
     def _compare(self, heartbeat: bytes) -> None:
         """A heartbeat says how far the consumer has delivered; what is not here went to somebody else."""
@@ -263,7 +288,7 @@ class LogReader:
 
     def _lose(self, reason: str) -> None:
         self._lost = self._lost or reason
-        self.rouse()
+        self._look()
 
 
 def ack_sequence(ack_subject: bytes) -> int:
