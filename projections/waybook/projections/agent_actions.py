@@ -23,6 +23,8 @@ _encode = msgspec.json.Encoder().encode
 
 NAME = "agent_actions"
 KEY = ("tenant", "agent", "run", "action")
+COLUMNS = (*KEY, *ActionRow.__struct_fields__)
+"""Of a whole row, in the order of `inserts`."""
 
 Insert = tuple[Any, ...]
 Patch = tuple[Any, ...]

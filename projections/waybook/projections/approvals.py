@@ -15,6 +15,8 @@ from waybook.projections.storable import json_text, text
 
 NAME = "approvals"
 KEY = ("tenant", "agent", "run", "approval")
+COLUMNS = (*KEY, *ApprovalRow.__struct_fields__)
+"""Of a whole row, in the order of `inserts`."""
 
 EXPIRED = "expired"
 

@@ -17,6 +17,12 @@ from waybook.projections.storable import json_text, raw_json, text
 
 NAME = "inbound_messages"
 KEY = ("tenant", "agent", "run")
+MOVING = (
+    "status", "hold", "hold_reason", "hold_until", "version", "walk", "sequence", "updated_at",
+    "processed_at", "ended_at", "outcome", "error_message", "progress", "fields",
+)  # fmt: skip
+COLUMNS = (*KEY, *MOVING, *MessageRow.__struct_fields__)
+"""Of a whole row, in the order of `inserts`; every commit may change those of MOVING."""
 
 RECEIVED = "received"
 PROCESSED = frozenset({"approved", "sent", "rejected", "archived", "failed", "completed", "cancelled"})
@@ -126,8 +132,8 @@ HANDLERS: dict[type, Handler] = {
 }
 
 
-def _moving(change: RunChange) -> tuple[Any, ...]:
-    """The columns that every commit may change, in the order of the statements."""
+def _moving(change: RunChange, no_fields: str | None) -> tuple[Any, ...]:
+    """Key and MOVING columns; `no_fields` stands for no companion fields."""
     p = change.progress
     held = hold(p)
     return (
@@ -135,15 +141,15 @@ def _moving(change: RunChange) -> tuple[Any, ...]:
         *(p.status, held.kind, held.reason, held.until, p.version, p.walk, p.sequence, p.updated_at),
         *(p.processed_at, p.ended_at, _text(p.outcome), _text(p.error_message)),
         to_bytes(p),
-        json_text(change.fields) if change.fields else None,
+        json_text(change.fields) if change.fields else no_fields,
     )
 
 
 def inserts(changes: Iterable[RunChange]) -> list[Insert]:
     """Rows of runs that started in the batch, for the statement `insert_messages`."""
-    return [(*_moving(c), *msgspec.structs.astuple(c.started)) for c in changes if c.started is not None]
+    return [(*_moving(c, "{}"), *msgspec.structs.astuple(c.started)) for c in changes if c.started is not None]
 
 
 def patches(changes: Iterable[RunChange]) -> list[Patch]:
     """Changes of rows that were there before, for the statement `patch_messages`."""
-    return [_moving(c) for c in changes if c.started is None]
+    return [_moving(c, None) for c in changes if c.started is None]

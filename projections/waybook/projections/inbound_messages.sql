@@ -9,7 +9,7 @@ INSERT INTO inbound_messages (
 SELECT
     tenant, agent, run,
     status, hold, hold_reason, hold_until, version, walk, sequence, updated_at,
-    processed_at, ended_at, outcome, error_message, progress, coalesce(fields::jsonb, '{}'),
+    processed_at, ended_at, outcome, error_message, progress, fields::jsonb,
     definition, received_at, thread, parent::jsonb, content, flags::jsonb, sender, subject, date
 FROM unnest(
     $1::text[], $2::text[], $3::text[],

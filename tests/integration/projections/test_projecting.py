@@ -188,6 +188,20 @@ async def test_a_commit_that_cannot_be_read_stops_the_projection_and_is_named(in
         await installation.project_until(1)
 
 
+async def test_rows_left_by_hand_give_way_to_the_log(installation: Installation) -> None:
+    """A row that nothing in the log has made is in the way of the one that the log makes."""
+    await installation.project_until(await installation.append_walks(1))
+    await installation.execute(
+        "INSERT INTO agent_actions (tenant, agent, run, action, step, trigger, walk, attempt, status, retry_count, sequence,"
+        " exhausted) SELECT tenant, agent, 'run000100', action, 'by hand', trigger, 9, 9, 'running', 9, 9,"
+        " true FROM agent_actions"
+    )
+    await installation.project_until(await installation.append_walks(1, first=100))
+    rows = await installation.rows("SELECT step FROM waybook.agent_actions WHERE run = 'run000100'")
+    assert len(rows) == 5 and all(row["step"] != "by hand" for row in rows)
+    assert (await installation.verified()).differing == 0
+
+
 async def test_rows_that_were_deleted_by_hand_stop_the_projection(installation: Installation) -> None:
     """Its next commit cannot be applied; a rebuild is the way out and the message says so."""
     commits = list(h.walk())

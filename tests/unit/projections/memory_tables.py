@@ -20,11 +20,6 @@ from waybook.projections.changes import (
 )
 from waybook.projections.progress import Entry, Progress, from_bytes
 
-MOVING = (
-    "status", "hold", "hold_reason", "hold_until", "version", "walk", "sequence", "updated_at",
-    "processed_at", "ended_at", "outcome", "error_message", "progress", "fields",
-)  # fmt: skip
-
 Row = dict[str, Any]
 
 
@@ -42,12 +37,14 @@ class MemoryTables:
         entries = list(entries)
         changes = fold_batch(entries, self._known(runs_of(entries)))
         for row in inbound_messages.inserts(changes):
-            self.messages[row[:3]] = dict(zip((*MOVING, *MessageRow.__struct_fields__), row[3:], strict=True))
-            self.messages[row[:3]]["fields"] = msgspec.json.decode(row[16] or "{}")
+            self.messages[row[:3]] = dict(
+                zip((*inbound_messages.MOVING, *MessageRow.__struct_fields__), row[3:], strict=True)
+            )
+            self.messages[row[:3]]["fields"] = msgspec.json.decode(row[16])
         for row in inbound_messages.patches(changes):
             stored = self.messages[row[:3]]
             fields = stored["fields"] | msgspec.json.decode(row[16] or "{}")
-            stored.update(zip(MOVING, row[3:], strict=True))
+            stored.update(zip(inbound_messages.MOVING, row[3:], strict=True))
             stored["fields"] = fields
         for row in agent_actions.drops(changes):
             self.actions.pop(row, None)

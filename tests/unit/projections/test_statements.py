@@ -1,9 +1,11 @@
 """SQL files and migrations: named, described, numbered."""
 
 from importlib import resources
+from types import ModuleType
 
 import pytest
 
+from waybook.projections import agent_actions, approvals, inbound_messages
 from waybook.projections.migrate import migrations
 from waybook.projections.statements import identifier, placed, statements
 
@@ -43,3 +45,17 @@ def test_migrations_are_numbered_without_holes(series: str) -> None:
 def test_schemas_are_quoted() -> None:
     assert identifier('a"b') == '"a""b"'
     assert placed("{front}.x {tables}.y", front="f", tables="t") == '"f".x "t".y'
+
+
+@pytest.mark.parametrize(
+    ("statement", "model"),
+    [
+        ("insert_messages", inbound_messages),
+        ("insert_actions", agent_actions),
+        ("insert_approvals", approvals),
+    ],
+)
+def test_new_rows_are_copied_into_the_columns_that_their_statement_fills(statement: str, model: ModuleType) -> None:
+    sql = statements(model.NAME)[statement]
+    names = sql.partition("(")[2].partition(")")[0]
+    assert tuple(name.strip() for name in names.split(",")) == model.COLUMNS
