@@ -133,9 +133,9 @@ async def agrees(sender: str, category: str) -> str | None:
 
 def provides(installation: Installation) -> dict[type, Any]:
     """What the steps ask for: every gate is asked, and the breaker is set so that the reports of a soak leave it closed."""
-    clock = SystemClock()
+    clock, wiring = SystemClock(), installation.wiring
     brakes = LogBrakes(
-        Watched(installation.wiring.state), clock, TENANT, settings=BreakerSettings(bounces=0.9, least=1000),
+        Watched(wiring.state, clock, wiring.snapshots), clock, TENANT, settings=BreakerSettings(bounces=0.9, least=1000),
         budget=float(CAP), shadow=False, plugins=Plugins([Plugin("agrees", agrees)]),
     )  # fmt: skip
     return {
@@ -150,7 +150,9 @@ def provides(installation: Installation) -> dict[type, Any]:
 
 def work(settings: MailingSettings) -> None:
     """Main function of the process: walks and schedules until SIGTERM."""
-    logging.basicConfig(filename=settings.log, level=logging.WARNING, format="%(process)d %(name)s %(message)s")
+    logging.basicConfig(
+        filename="/tmp/soak2/worker.log", level=logging.WARNING, format="%(created).3f %(process)d %(name)s %(message)s"
+    )
     sys.exit(asyncio.run(_work(settings)))
 
 

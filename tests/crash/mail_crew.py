@@ -21,6 +21,7 @@ from waybook.agents.definition import AgentDefinition
 from waybook.engine.fold import fold_all
 from waybook.engine.hold import Hold, hold
 from waybook.engine.run import Run
+from waybook.events.codec import Codec
 from waybook.events.command import Command, StartPayload
 from waybook.events.commit import Commit
 from waybook.events.subjects import RunKey, command_subject
@@ -173,11 +174,11 @@ async def look(
     installation: Installation, keys: Iterable[RunKey], agent: AgentDefinition = MAILING
 ) -> dict[RunKey, Found]:
     """The runs as STATE has them; those that have not begun are left out."""
-    turn = asyncio.Semaphore(SIDE_BY_SIDE)
+    turn, codec = asyncio.Semaphore(SIDE_BY_SIDE), Codec()
 
     async def one(key: RunKey) -> tuple[RunKey, Found] | None:
         async with turn:
-            history = await read_history(installation.wiring.state, key)
+            history = await read_history(installation.wiring.state, key, codec)
         run = fold_all(None, [(commit, n, "") for n, commit in enumerate(history, 1)], key=key)
         return (key, Found(history, run, hold(agent.engine, run))) if run is not None else None
 

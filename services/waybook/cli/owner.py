@@ -192,7 +192,7 @@ async def _standing(settings: Settings, data_dir: Path | None) -> tuple[Policy, 
         wiring = installation.wiring
         if not (await last_position(wiring)).sequence:
             return Policy(), Breaker(), 0.0
-        brakes = mail_brakes(settings, wiring.state, wiring.clock, plugins=False)
+        brakes = mail_brakes(settings, wiring.state, wiring.clock, wiring.snapshots, plugins=False)
         now = wiring.clock.now()
         policy = await read_policy(wiring.state, settings.tenant)
         return policy, await brakes.breaker(now), await brakes.spent(now)

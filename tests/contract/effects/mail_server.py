@@ -13,10 +13,15 @@ Fault = Literal["none", "stalls", "drop_before", "drop_after", "late", "451", "5
 
 
 class MailServer:
-    """`taken` holds every mail that the server answers for, in order, whatever its client heard."""
+    """`taken` holds every mail that the server answers for, in order, whatever its client heard.
+
+    `message_ids` are theirs. They are kept, since the SMTP library looks at each attribute at each connection, and a
+    property that parsed them all would make thousands of mails slower and slower.
+    """
 
     def __init__(self) -> None:
         self.taken: list[EmailMessage] = []
+        self.message_ids: list[str] = []
         self.recipients: list[list[str]] = []
         self.fault: Fault = "none"
         self.refused: str | None = None
@@ -24,10 +29,6 @@ class MailServer:
         self.port = 0
         self.imap_port = 0
         self.imap_answers = True
-
-    @property
-    def message_ids(self) -> list[str]:
-        return [str(mail["Message-ID"]) for mail in self.taken]
 
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
@@ -48,7 +49,9 @@ class MailServer:
             return f"{fault} not now"
         if fault != "drop_before":
             assert isinstance(envelope.content, bytes)
-            self.taken.append(message_from_bytes(envelope.content, policy=policy.default))
+            mail = message_from_bytes(envelope.content, policy=policy.default)
+            self.taken.append(mail)
+            self.message_ids.append(str(mail["Message-ID"]))
             self.recipients.append(list(envelope.rcpt_tos))
         if fault in ("drop_before", "drop_after"):
             cast(asyncio.Transport, server.transport).abort()

@@ -65,7 +65,8 @@ def spender(number: int) -> RunKey:
 
 
 def brakes(plant: Plant, budget: float) -> LogBrakes:
-    return LogBrakes(Watched(plant.state), plant.clock, "main", settings=BreakerSettings(), budget=budget, shadow=False)
+    watched = Watched(plant.state, plant.clock)
+    return LogBrakes(watched, plant.clock, "main", settings=BreakerSettings(), budget=budget, shadow=False)
 
 
 @pytest.fixture

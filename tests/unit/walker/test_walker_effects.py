@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.walker.office import Go, Half, Office, until
+from tests.unit.walker.office import LEASE_MS, Go, Half, Office, until
 from tests.unit.walker.outside import Outside
 from tests.unit.walker.sending import (
     SEEN,
@@ -35,6 +35,8 @@ from waybook.agents.effects import EffectRefused
 from waybook.engine.aggregates.keys import policy_key
 from waybook.engine.hold import hold, why
 from waybook.events.engine import OperationDisputed, OperationIntended, OperationSettled, StepFailed
+from waybook.events.subjects import RunKey
+from waybook.services.walker.effects import MOMENT_MS, PATIENCE_MS
 
 
 @pytest.fixture
@@ -116,6 +118,48 @@ async def test_absent_counts_only_after_the_last_moment_of_a_call(office: Office
     await until(lambda: ended(office))
     assert [c.params["text"] for c in outside.made] == ["text 3"]
     assert [e.outcome for e in office.events() if isinstance(e, OperationSettled)] == ["unknown", "absent", "succeeded"]
+
+
+async def test_a_suspect_that_only_waits_for_the_other_side_does_not_keep_its_process_waiting(office: Office) -> None:
+    """It is alone in its process, so it gives its turn away at once, and comes back alone when the time is over."""
+    outside = Outside("held", "done", settle_ms=5 * LEASE_MS // 4 - 30_000 + 4_000)
+    first = await begin(office, outside)
+    await office.start()
+    await until(lambda: bool(outside.calls))
+    await first.kill()
+    await begin(office, outside, name="b")
+    await office.lapse()
+    left_ms = operations(office)[0].intent.deadline + outside.settle_ms - office.clock.now()
+    assert MOMENT_MS < left_ms <= PATIENCE_MS, "so long a body waits when nobody waits for it"
+    other = RunKey("t", "gated", "other")
+    await office.start("k2", other)
+    await until(lambda: (run := office.run(other)) is not None and run.ended, within_s=2)
+    await until(lambda: held(office), within_s=2)
+    run = office.run()
+    assert run is not None and len(outside.calls) == 2
+    ((timer, armed),) = run.timers.items()
+    office.clock.advance(armed.due - office.clock.now())
+    await office.give("timer", {"timer": timer}, id="fired", issuer="relay")
+    await until(lambda: ended(office))
+    assert len(outside.calls) == 3 and run.failures == {"first": 1}
+
+
+async def test_a_body_that_waits_for_the_other_side_gives_way_when_a_suspect_comes(office: Office) -> None:
+    """It was nobody's burden before, and would keep the suspect waiting to its end."""
+    outside = Outside("held", "unsure", "done", call_ms=1_000, settle_ms=PATIENCE_MS - 2_000)
+    dying = await begin(office, outside)
+    lost = RunKey("t", "gated", "lost")
+    await office.start("k2", lost)
+    await until(lambda: bool(outside.calls))
+    await dying.kill()
+    await begin(office, outside, name="b")
+    await office.start()
+    await until(lambda: outside.asked == 1)
+    assert not held(office)
+    await office.lapse()
+    await until(lambda: held(office), within_s=2)
+    await until(lambda: (run := office.run(lost)) is not None and run.ended, within_s=2)
+    assert len(outside.calls) == 3 and not ended(office)
 
 
 @pytest.mark.parametrize(("word", "calls"), [("succeeded", 1), ("absent", 2)])

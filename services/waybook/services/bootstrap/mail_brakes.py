@@ -1,7 +1,7 @@
 """What brakes unattended replies, from the settings and the log."""
 
 from waybook.agents.prices import Prices
-from waybook.engine.ports import Clock, StateLog
+from waybook.engine.ports import Clock, Snapshots, StateLog
 from waybook.inbox.plugins import Plugin, Plugins
 from waybook.services.bootstrap.loading import load_function
 from waybook.services.bootstrap.settings import Settings
@@ -9,7 +9,9 @@ from waybook.services.reading.log_brakes import LogBrakes
 from waybook.services.reading.watched import Watched
 
 
-def mail_brakes(settings: Settings, state: StateLog, clock: Clock, *, plugins: bool = True) -> LogBrakes:
+def mail_brakes(
+    settings: Settings, state: StateLog, clock: Clock, snapshots: Snapshots | None = None, *, plugins: bool = True
+) -> LogBrakes:
     """The brakes of one process. Raises InvalidInput for a plugin that is not there; one that is off is not loaded.
 
     Without `plugins` they are not loaded at all: for a look.
@@ -17,7 +19,7 @@ def mail_brakes(settings: Settings, state: StateLog, clock: Clock, *, plugins: b
     replies = settings.replies
     named = [Plugin(one.name, load_function(one.gate)) for one in replies.plugins if one.enabled and plugins]
     return LogBrakes(
-        Watched(state),
+        Watched(state, clock, snapshots),
         clock,
         settings.tenant,
         settings=replies.breaker,

@@ -32,7 +32,8 @@ async def walking_mails(
         sources = []
         if database_url is not None:
             sources.append(await stack.enter_async_context(EarlierMails.open(database_url, settings.tenant)))
-        brakes = mail_brakes(settings, installation.wiring.state, installation.wiring.clock)
+        wiring = installation.wiring
+        brakes = mail_brakes(settings, wiring.state, wiring.clock, wiring.snapshots)
         agent, provides = mail_agent(settings, *sources, brakes=brakes)
         if (priced := prices(settings)) is not None:
             provides[Prices] = priced

@@ -7,7 +7,7 @@ body that is cancelled leaves the call to its end, and what came of it is stored
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -48,6 +48,9 @@ log = logging.getLogger(__name__)
 PATIENCE_MS = 5_000
 """A body that would wait longer for the other side gives its slot and its lease back."""
 
+MOMENT_MS = 500
+"""So long it waits even when others wait for it: less than what parking and being woken costs."""
+
 LARGEST_PARAMS = 64 * 1024
 LARGEST_EVIDENCE = 8 * 1024
 """Bytes of JSON that stand in an event; larger parameters go to the object bucket, larger evidence is cut down."""
@@ -65,10 +68,13 @@ class RunLost(RetryableError):
 
 
 class Put(msgspec.Struct, frozen=True):
-    """What desks need of their walker: putting an input before a run, and starting a task that it waits for at its end."""
+    """What desks need of their walker: putting an input before a run, starting a task that it waits for at its end,
+    and how a body may spend seconds in which it waits for the other side (see Solitude.pause).
+    """
 
     submit: Callable[[RunKey, Item], None]
     spawn: Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+    pause: Callable[[float], Awaitable[bool]]
 
 
 class EffectsDesk:
@@ -222,10 +228,15 @@ class EffectsDesk:
         if isinstance(said, Settle):
             await self.settle(run.key, said)
             return
-        if said.until is not None and said.until - self._clock.now() <= PATIENCE_MS:
-            await asyncio.sleep(max(100, said.until - self._clock.now()) / 1000)
-            return
-        await self._park(run, Park(action.id, key, said.until))
+        if said.until is None or not await self._waited(said.until - self._clock.now()):
+            await self._park(run, Park(action.id, key, said.until))
+
+    async def _waited(self, left_ms: int) -> bool:
+        """Waits for the other side where that is worth keeping a slot for, and its process, if it is alone there."""
+        if left_ms <= MOMENT_MS:
+            await asyncio.sleep(max(100, left_ms) / 1000)
+            return True
+        return left_ms <= PATIENCE_MS and await self._put.pause(left_ms / 1000)
 
     async def _park(self, run: Run, park: Park) -> None:
         told = await self._tell(run.key, park)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from waybook.engine.inputs import Decision, Delivered
@@ -52,7 +53,8 @@ class Solitude:
 
     A suspect comes as soon as it is found, before anything of it is stored. From then on nothing new is taken, read
     or decided, and what runs goes on to its end. Then one suspect's run after the other has the process to itself,
-    until it rests. All that waits keeps its lease.
+    until it rests. All that waits keeps its lease. A body that would only wait for the other side of a side effect
+    does not keep everybody waiting with it: see `pause`.
     """
 
     def __init__(self, house: House, done: Callable[[], None]) -> None:
@@ -63,6 +65,7 @@ class Solitude:
         self._others: list[tuple[RunKey, Item]] = []
         self._unread: list[Delivery] = []
         self._alone: RunKey | None = None
+        self._found = asyncio.Event()
         self._closed = False
 
     @property
@@ -103,8 +106,21 @@ class Solitude:
                 extra={"action": "suspect_waits", "run": str(key), **item.for_log()},
             )
             self._suspects.append((key, item))
+        self._found.set()
         self._unless_closed()
         return True
+
+    async def pause(self, seconds: float) -> bool:
+        """For a body that has nothing to do for a while: waits, and says whether it could wait to the end.
+
+        It could not when others stand still until it rests, because it is a suspect or a suspect waits for it.
+        """
+        if not self.engaged:
+            self._found.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._found.wait()
+        return not self.engaged
 
     def check(self) -> None:
         """Called whenever a run rests: ends a turn, begins the next when nothing else is under way."""
@@ -122,9 +138,12 @@ class Solitude:
 
     def keep(self) -> None:
         """Renews the leases of all that waits; called every now and then."""
+        engaged = self.engaged
         self._suspects = deque(entry for entry in self._suspects if self._is_kept(entry[1]))
         self._others = [entry for entry in self._others if self._is_kept(entry[1])]
         self._unread = [delivery for delivery in self._unread if self._house.keep_lease(delivery)]
+        if engaged and not self.engaged:  # the suspects' leases broke, those of the others may not have
+            self._end()
 
     def close(self) -> None:
         """A graceful stop: what waits was never decided and goes back to the queue; so does what comes later."""

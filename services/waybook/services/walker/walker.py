@@ -141,9 +141,10 @@ class Walker:
         self._hook = hook
         long_runs = LongRuns(ports.snapshots, self.spawn) if ports.snapshots is not None else None
         self.lifecycle = Lifecycle(ports.state, codec or Codec(), ports.clock, self._options.name, hook, long_runs)
+        self.solitude = Solitude(self, self._wake_pulls)
         self.effects = EffectsDesk(
             effects or {},
-            Put(self.submit, self.spawn),
+            Put(self.submit, self.spawn, self.solitude.pause),
             commands=ports.commands,
             notes=ports.notes,
             objects=ports.objects,
@@ -161,7 +162,6 @@ class Walker:
             self.definitions, self.lifecycle, self.correspondence, ports.objects, self.is_broken, people,
             Senders(self.aggregates, self._options.arrivals),
         )  # fmt: skip
-        self.solitude = Solitude(self, self._wake_pulls)
         self._actors: dict[RunKey, RunActor] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
