@@ -1,14 +1,14 @@
 """How a soak goes: runs are started while workers die, then all of them are waited for."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from tests.crash.mail_crew import BACKLOG, Crew, Found, look
-from tests.crash.walks import count
+from tests.crash.walks import count, counts
 
 from waybook.agents.definition import AgentDefinition
-from waybook.events.subjects import RunKey
+from waybook.events.subjects import RunKey, state_stream, state_subject
 from waybook.services.bootstrap.installation import Installation
 
 AT_ONCE = 50
@@ -49,17 +49,28 @@ async def until_over(
     agent: AgentDefinition,
     is_over: Callable[[Found], bool],
     is_settled: Callable[[Mapping[RunKey, Found]], bool] = lambda found: True,
+    found: dict[RunKey, Found] | None = None,
 ) -> dict[RunKey, Found]:
-    """Waits until every run is over, nothing is left to do, and all of them together are settled."""
-    over: set[RunKey] = set()
+    """Waits until every run is over, nothing is left to do, and all of them together are settled.
+
+    `found`: what was seen of some of them before. A history is read again when it has grown since.
+    """
+    found = {} if found is None else found
     while True:
         crew.check()
-        now = await look(installation, [key for key in keys if key not in over], agent)
-        over |= {key for key, one in now.items() if is_over(one)}
-        if len(over) == len(keys) and not await left(installation):
-            found = await look(installation, keys, agent)
-            over = {key for key, one in found.items() if is_over(one)}
-            # one run may look as if it were over between two questions to the other side
-            if len(over) == len(keys) and is_settled(found):
-                return found
+        is_quiet = not await left(installation)
+        found |= await look(installation, await grown(installation, keys, found, agent), agent)
+        # one run may look as if it were over between two questions to the other side, so all have to be at once
+        if is_quiet and len(found) == len(keys) and all(map(is_over, found.values())) and is_settled(found):
+            return found
         await asyncio.sleep(0.5)
+
+
+async def grown(
+    installation: Installation, keys: Iterable[RunKey], found: Mapping[RunKey, Found], agent: AgentDefinition
+) -> list[RunKey]:
+    """Runs whose history is longer than what was found of it."""
+    subjects = f"state.*.*.*.{agent.engine.agent}.*"
+    stored = await counts(installation.wiring.connection, state_stream(), subjects)
+    known = {key: len(one.history) for key, one in found.items()}
+    return [key for key in keys if stored.get(state_subject(key), 0) > known.get(key, 0)]

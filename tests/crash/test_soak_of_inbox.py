@@ -83,10 +83,12 @@ async def soak(nats: NatsUnderTest, folder: Path, runs: int, *, journal: bool, l
             async with asyncio.timeout(LEAST_S + runs * SECONDS_A_RUN):
                 first = [n for n in range(runs) if kind_of(n) != "report"]
                 keys = await start_among_deaths(installation, crew, first, _start)
-                await _until_over(installation, crew, keys)  # a reply has left before a report about it comes
+                found = await _until_over(
+                    installation, crew, keys, {}
+                )  # a reply has left before a report about it comes
                 later = sorted(set(range(runs)) - set(first))
                 keys += await start_among_deaths(installation, crew, later, _start)
-                found = await _until_over(installation, crew, keys)
+                found = await _until_over(installation, crew, keys, found)
         except TimeoutError as error:
             raise AssertionError(await _stuck(installation, runs)) from error
         finally:
@@ -118,9 +120,11 @@ async def _start(installation: Installation, number: int) -> RunKey:
     return start.key
 
 
-async def _until_over(installation: Installation, crew: Crew, keys: list[RunKey]) -> dict[RunKey, Found]:
+async def _until_over(
+    installation: Installation, crew: Crew, keys: list[RunKey], found: dict[RunKey, Found]
+) -> dict[RunKey, Found]:
     """Waits until every mail has ended or is held for a person, and whoever was told of a bounce knows it."""
-    return await until_over(installation, crew, keys, INBOX, is_over, lambda found: not _untold(found))
+    return await until_over(installation, crew, keys, INBOX, is_over, lambda found: not _untold(found), found)
 
 
 async def _stuck(installation: Installation, runs: int) -> str:

@@ -292,13 +292,18 @@ async def side_by_side(
 
 async def count(connection: Connection, stream: str, subject: str) -> int:
     """Messages of a stream on subjects like `subject`; a busy server is asked again."""
+    return sum((await counts(connection, stream, subject)).values())
+
+
+async def counts(connection: Connection, stream: str, subject: str) -> dict[str, int]:
+    """Those messages by subject."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
             try:
                 info = await connection.client.jetstream().stream_info(stream, subjects_filter=subject)
             except nats.errors.TimeoutError:
                 continue
-            return sum((info.state.subjects or {}).values())
+            return dict(info.state.subjects or {})
 
 
 async def until(condition: Callable[[], bool], what: str, within_s: float = DEADLINE_S) -> None:
