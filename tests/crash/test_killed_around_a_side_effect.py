@@ -11,10 +11,11 @@ import msgspec
 import pytest
 from tests.contract.effects.http_service import HttpService, http_service
 from tests.contract.effects.mail_server import MailServer, mail_server
-from tests.crash.sending import Outside
+from tests.crash.sending import Outside, Sending
 from tests.crash.walks import Walk, side_by_side, until_async
 from tests.crash.worker import Fault
 
+from waybook.agents.definition import define
 from waybook.engine.fold import fold_all
 from waybook.engine.hold import hold
 from waybook.engine.run import Run
@@ -113,7 +114,8 @@ def outcomes(nats_server: NatsUnderTest, tmp_path_factory: pytest.TempPathFactor
     cases: dict[str, Any] = {f"killed-{name}": partial(die, *case) for name, case in KILLED.items()}
     cases |= {f"stopped-{name}": partial(stop, *case) for name, case in STOPPED.items()}
     cases |= {f"unheard-{word}": partial(unheard, word) for word in ("arrived", "not-arrived")}
-    return asyncio.run(side_by_side(nats_server, tmp_path_factory.mktemp("effects"), cases, AT_ONCE))
+    folder = tmp_path_factory.mktemp("effects")
+    return asyncio.run(side_by_side(nats_server, folder, cases, AT_ONCE, [define(Sending)]))
 
 
 def of(outcomes: dict[str, Outcome | Exception], name: str) -> Outcome:

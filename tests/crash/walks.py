@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -15,13 +15,18 @@ from tests.crash import forking
 from tests.crash.five_steps import STEPS
 from tests.crash.worker import Fault, WorkerSettings, consumers, work
 
+from waybook.adapters.embedded import Addresses
 from waybook.adapters.nats.connection import Connection
+from waybook.agents.definition import AgentDefinition
 from waybook.events.command import Command, StartPayload
 from waybook.events.commit import Commit
 from waybook.events.engine import StepBegan, ThreadJoined, Transitioned
 from waybook.events.subjects import RunKey, command_subject
 from waybook.inbox.starting import MailStart, mail_start
 from waybook.inbox.table import TABLE
+from waybook.services.bootstrap.installation import Installation
+from waybook.services.bootstrap.scheduling import scheduling
+from waybook.services.bootstrap.settings import Settings
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import Wiring, wired
 from waybook.testing.history import completed, events_of, illegalities, read_history
@@ -266,17 +271,27 @@ async def walking(wiring: Wiring, url: str, tenant: str, folder: Path) -> AsyncI
 
 
 async def side_by_side(
-    server: NatsUnderTest, folder: Path, cases: Mapping[str, Case[T]], at_once: int = SIDE_BY_SIDE
+    server: NatsUnderTest,
+    folder: Path,
+    cases: Mapping[str, Case[T]],
+    at_once: int = SIDE_BY_SIDE,
+    scheduled: Sequence[AgentDefinition] = (),
 ) -> dict[str, T | Exception]:
     """Runs cases at the same time on one server, each on a walk of its own; most of their time is waiting.
 
-    A case that fails has its exception as its result, for the test that is named after it.
+    A case that fails has its exception as its result, for the test that is named after it. `scheduled`: agents whose
+    runs may wait for a timer; one scheduler outlives all workers.
     """
     await asyncio.to_thread(forking.ready)
     await server.start()
     await clear_streams(server.url)
     turn = asyncio.Semaphore(at_once)
-    async with installation(server.url) as wiring:
+    async with AsyncExitStack() as stack:
+        wiring = await stack.enter_async_context(installation(server.url))
+        if scheduled:
+            settings = Settings(nats_url=server.url, ack_wait_s=ACK_WAIT_S)
+            here = Installation(settings, Addresses(server.url, None, None), wiring, False)
+            await stack.enter_async_context(scheduling(here, scheduled))
 
         async def one(tenant: str, case: Case[T]) -> T | Exception:
             async with turn:
