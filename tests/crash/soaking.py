@@ -1,8 +1,8 @@
 """How a soak goes: runs are started while workers die, then all of them are waited for."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 
 from tests.crash.mail_crew import BACKLOG, Crew, Found, look
 from tests.crash.walks import count, counts
@@ -10,8 +10,16 @@ from tests.crash.walks import count, counts
 from waybook.agents.definition import AgentDefinition
 from waybook.events.subjects import RunKey, state_stream, state_subject
 from waybook.services.bootstrap.installation import Installation
+from waybook.testing.servers import NatsUnderTest, nats_for_tests
 
 AT_ONCE = 50
+
+
+@asynccontextmanager
+async def soaked_nats() -> AsyncIterator[NatsUnderTest]:
+    """A server that does not wait for the disk: in a soak workers die, and the machine does not."""
+    async with nats_for_tests(sync_always=False) as server:
+        yield server
 
 
 async def start_among_deaths(

@@ -5,6 +5,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +16,7 @@ from tests.crash import forking, inboxing
 from tests.crash.inboxing import INBOX, KINDS, TENANT, about, address, key_of, kind_of, mail
 from tests.crash.mail_crew import Crew, Figures, Found, LossyMailServer, figures, look
 from tests.crash.mailing import ACK_WAIT_S, MailingSettings, installed
-from tests.crash.soaking import left, start_among_deaths, until_over
+from tests.crash.soaking import left, soaked_nats, start_among_deaths, until_over
 from tests.crash.test_soak_of_mails import ANSWERS_LOST, QUICK_LOST, SEED, SOAK_RUNS, show
 
 from waybook.engine.aggregates.grants import Grants
@@ -34,7 +35,6 @@ from waybook.services.reading.aggregates import read_aggregate
 from waybook.services.walker.lifecycle import Lifecycle
 from waybook.services.walker.meter import SPEND
 from waybook.testing.history import illegalities
-from waybook.testing.servers import NatsUnderTest
 
 QUICK_RUNS = 40
 SECONDS_A_RUN = 0.5
@@ -66,13 +66,16 @@ def is_over(one: Found) -> bool:
     return (one.run.ended and held.kind == "none") or (held.reason in PEOPLE and held.until is None)
 
 
-async def soak(nats: NatsUnderTest, folder: Path, runs: int, *, journal: bool, lost: float) -> tuple[Figures, Counted]:
+async def soak(folder: Path, runs: int, *, journal: bool, lost: float) -> tuple[Figures, Counted]:
     """Walks them and checks what is left. Raises AssertionError for what is wrong."""
     await asyncio.to_thread(forking.ready)
     lot = random.Random(SEED)
-    await ensure_topology(nats.url, ack_wait_ms=round(ACK_WAIT_S * 1000))
-    began = time.monotonic()
-    async with mail_server(LossyMailServer(lot, lost)) as server, installed(nats.url, "soak") as installation:
+    async with AsyncExitStack() as stack:
+        nats = await stack.enter_async_context(soaked_nats())
+        await ensure_topology(nats.url, ack_wait_ms=round(ACK_WAIT_S * 1000))
+        began = time.monotonic()
+        server = await stack.enter_async_context(mail_server(LossyMailServer(lot, lost)))
+        installation = await stack.enter_async_context(installed(nats.url, "soak"))
         assert isinstance(server, LossyMailServer)
         imap_port = server.imap_port if journal else None
         settings = MailingSettings(url=nats.url, smtp_port=server.port, imap_port=imap_port, log=folder / "log")
@@ -221,19 +224,19 @@ def _wrong_with(number: int, one: Found, got: int) -> list[str]:
     return texts
 
 
-async def test_mails_pass_every_gate_among_deaths(own_nats: NatsUnderTest, tmp_path: Path) -> None:
+async def test_mails_pass_every_gate_among_deaths(tmp_path: Path) -> None:
     """Each mail ends as its kind says, no reply leaves twice, ledgers agree with the log, bounces find their run."""
-    result, _ = await soak(own_nats, tmp_path, QUICK_RUNS, journal=True, lost=QUICK_LOST)
+    result, _ = await soak(tmp_path, QUICK_RUNS, journal=True, lost=QUICK_LOST)
     assert result.runs == QUICK_RUNS and result.twice == 0 and result.crew.get("killed", 0) > 0
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("journal", [True, False], ids=["journal", "no-journal"])
 async def test_thousands_of_mails_pass_every_gate_among_deaths(
-    own_nats: NatsUnderTest, tmp_path: Path, journal: bool, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, journal: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As above, WAYBOOK_SOAK_RUNS times (10,000)."""
-    result, counted = await soak(own_nats, tmp_path, SOAK_RUNS, journal=journal, lost=ANSWERS_LOST)
+    result, counted = await soak(tmp_path, SOAK_RUNS, journal=journal, lost=ANSWERS_LOST)
     title = f"{SOAK_RUNS} mails through all gates, {'with' if journal else 'without'} a journal"
     show(capsys, title, result)
     with capsys.disabled():

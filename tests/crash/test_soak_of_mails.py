@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,9 @@ from tests.contract.effects.mail_server import mail_server
 from tests.crash import forking
 from tests.crash.mail_crew import Crew, Figures, LossyMailServer, figures, start, wrongs
 from tests.crash.mailing import ACK_WAIT_S, MAILING, MailingSettings, installed
-from tests.crash.soaking import start_among_deaths, until_over
+from tests.crash.soaking import soaked_nats, start_among_deaths, until_over
 
 from waybook.services.bootstrap.topology import ensure_topology
-from waybook.testing.servers import NatsUnderTest
 
 QUICK_RUNS = 80
 SOAK_RUNS = int(os.environ.get("WAYBOOK_SOAK_RUNS", "10000"))
@@ -25,16 +25,19 @@ SECONDS_A_RUN = 0.5
 LEAST_S = 90.0
 
 
-async def soak(nats: NatsUnderTest, folder: Path, runs: int, *, journal: bool, lost: float = ANSWERS_LOST) -> Figures:
+async def soak(folder: Path, runs: int, *, journal: bool, lost: float = ANSWERS_LOST) -> Figures:
     """Walks them and checks what is left; `lost` is the share of answers that the mail server loses.
 
     Raises AssertionError for what is wrong.
     """
     await asyncio.to_thread(forking.ready)
     lot = random.Random(SEED)
-    await ensure_topology(nats.url, ack_wait_ms=round(ACK_WAIT_S * 1000))
-    began = time.monotonic()
-    async with mail_server(LossyMailServer(lot, lost)) as server, installed(nats.url, "soak") as installation:
+    async with AsyncExitStack() as stack:
+        nats = await stack.enter_async_context(soaked_nats())
+        await ensure_topology(nats.url, ack_wait_ms=round(ACK_WAIT_S * 1000))
+        began = time.monotonic()
+        server = await stack.enter_async_context(mail_server(LossyMailServer(lot, lost)))
+        installation = await stack.enter_async_context(installed(nats.url, "soak"))
         assert isinstance(server, LossyMailServer)
         imap_port = server.imap_port if journal else None
         crew = Crew(MailingSettings(url=nats.url, smtp_port=server.port, imap_port=imap_port, log=folder / "log"), lot)
@@ -69,18 +72,18 @@ def show(capsys: pytest.CaptureFixture[str], title: str, result: Figures) -> Non
 
 
 @pytest.mark.parametrize("journal", [True, False], ids=["journal", "no-journal"])
-async def test_mails_leave_once_among_deaths(own_nats: NatsUnderTest, tmp_path: Path, journal: bool) -> None:
+async def test_mails_leave_once_among_deaths(tmp_path: Path, journal: bool) -> None:
     """Every run ends or is held for a person; no mail leaves twice; unknown outcomes are found, or held."""
-    result = await soak(own_nats, tmp_path, QUICK_RUNS, journal=journal, lost=QUICK_LOST)
+    result = await soak(tmp_path, QUICK_RUNS, journal=journal, lost=QUICK_LOST)
     assert_sound(result, QUICK_RUNS, journal=journal)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("journal", [True, False], ids=["journal", "no-journal"])
 async def test_thousands_of_mails_leave_once_among_deaths(
-    own_nats: NatsUnderTest, tmp_path: Path, journal: bool, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, journal: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As above, WAYBOOK_SOAK_RUNS times (10,000)."""
-    result = await soak(own_nats, tmp_path, SOAK_RUNS, journal=journal)
+    result = await soak(tmp_path, SOAK_RUNS, journal=journal)
     show(capsys, f"{SOAK_RUNS} mails, {'with' if journal else 'without'} a journal", result)
     assert_sound(result, SOAK_RUNS, journal=journal)
