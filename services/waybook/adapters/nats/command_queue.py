@@ -62,7 +62,12 @@ class NatsCommandQueue:
                 if not raws and not puller.deleted:
                     return []
                 # Deliveries do not name the consumer's creation; the same before and after is theirs.
-                if not puller.deleted and await self._consumers.created(consumer) == created:
+                try:
+                    same = not puller.deleted and await self._consumers.created(consumer) == created
+                except BaseException:  # the server did not say, or the caller was cancelled: the next pull gets them
+                    puller.put_back(raws)
+                    raise
+                if same:
                     return [self._delivery(raw, created) for raw in raws]
                 self._consumer_was_replaced(consumer, puller, len(raws))
 

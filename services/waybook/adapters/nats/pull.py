@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -73,6 +74,10 @@ class Puller:
     def leftovers(self) -> list[Raw]:
         """What was taken and not handed out, and is still ours; it is not handed out any more."""
         return self._fresh(len(self._taken))
+
+    def put_back(self, raws: Sequence[Raw]) -> None:
+        """What was handed out and is not taken after all; the next pull hands it out first."""
+        self._taken.extendleft(reversed(raws))
 
     def forget(self) -> None:
         """Drops what was taken from a consumer that is gone."""
