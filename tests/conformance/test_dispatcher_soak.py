@@ -12,6 +12,7 @@ from tests.conformance.dispatcher.soaking import Share, mix_all
 from tests.conformance.test_own_cases import CASES as OWN
 from tests.crash.walks import installation
 
+from waybook.adapters.nats.command_queue import STREAM
 from waybook.testing.servers import NatsUnderTest, clear_streams
 
 SEEDS = int(os.environ.get("WAYBOOK_SOAK_SEEDS", "50"))
@@ -91,9 +92,11 @@ async def _kill(
     await clear_streams(nats.url)
     async with installation(nats.url) as wiring:
         found = await kill_all(wiring, nats.url, folder, passes, tell)
+        left = [one.name for one in await wiring.connection.client.jetstream().consumers_info(STREAM)]
     if shown:
         _say(capsys, f"{len(passes)} processes killed, {len(found)} differences")
     assert not found, "\n".join(found[:SHOWN])
+    assert not left, "a server takes only so many consumers"
 
 
 def _say(capsys: pytest.CaptureFixture[str], text: str) -> None:

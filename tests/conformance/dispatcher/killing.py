@@ -1,11 +1,15 @@
 """Dispatcher cases that arm a crash, with processes that really die of SIGKILL, on a real nats-server."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import NamedTuple
 
+import nats.errors
+from nats.js.errors import NotFoundError
 from tests.conformance.cases import Case
 from tests.conformance.dispatcher.deadly import Deadly, counted, work
 from tests.conformance.dispatcher.expect import check
@@ -20,6 +24,7 @@ from tests.crash.worker import consumers
 from waybook.adapters.memory.clock import ManualClock
 from waybook.adapters.memory.command_queue import MemoryCommandQueue
 from waybook.adapters.memory.heartbeat import MemoryHeartbeat
+from waybook.adapters.nats.command_queue import STREAM
 from waybook.events.subjects import RunKey
 from waybook.services.bootstrap.wiring import Wiring
 from waybook.services.walker.walker import WalkerPorts
@@ -80,7 +85,18 @@ async def _carry_out(wiring: Wiring, url: str, journal: Path, tenant: str, tried
     )  # fmt: skip
     world = World(case, NatsBackend(ports, clock), tenant=tenant)
     world.define()
-    await wiring.commands.ensure_consumers(consumers(tenant))
+    async with _consumers(wiring, tenant):
+        await _play(world, wiring, url, journal, tenant, tried)
+    for (run, step), times in counted(journal).items():
+        world.bodies.runs[RunKey(tenant, world.key.agent, run), step] = times
+    problems = await check(world, case.expect, world.run)
+    if problems:
+        raise Mismatch(problems)
+
+
+async def _play(world: World, wiring: Wiring, url: str, journal: Path, tenant: str, tried: Pass) -> None:
+    """Publishes what the case does, until all commands are acknowledged; no process is left then."""
+    case = tried.case
     crash = next(item["crash"] for item in case.publish if "crash" in item)
     mortal = Deadly(url, tenant, case, journal, tried.walkers, tried.seed, ACK_WAIT_S, crash)
     process = forking.begin(work, mortal)
@@ -96,14 +112,30 @@ async def _carry_out(wiring: Wiring, url: str, journal: Path, tenant: str, tried
                 raise Unsupported(f"`publish` beside a SIGKILL: {sorted(item)}")
 
         async def settled() -> bool:
-            return process.exitcode is None and await count(wiring.connection, "COMMANDS", f"cmd.*.*.*.{tenant}.>") == 0
+            return process.exitcode is None and await count(wiring.connection, STREAM, f"cmd.*.*.*.{tenant}.>") == 0
 
         await until_async(settled, f"{tenant}: all commands are acknowledged")
     finally:
         process.kill()
         await asyncio.to_thread(process.join, 10)
-    for (run, step), times in counted(journal).items():
-        world.bodies.runs[RunKey(tenant, world.key.agent, run), step] = times
-    problems = await check(world, case.expect, world.run)
-    if problems:
-        raise Mismatch(problems)
+
+
+@asynccontextmanager
+async def _consumers(wiring: Wiring, tenant: str) -> AsyncIterator[None]:
+    """Those of a tenant's commands, for the time of the block: a server takes only so many consumers."""
+    specs = consumers(tenant)
+    await wiring.commands.ensure_consumers(specs)
+    try:
+        yield
+    finally:
+        for spec in specs:
+            await until_async(partial(_deleted, wiring, spec.name), f"{spec.name} is deleted")
+
+
+async def _deleted(wiring: Wiring, name: str) -> bool:
+    try:
+        return await wiring.connection.client.jetstream().delete_consumer(STREAM, name)
+    except nats.errors.TimeoutError:  # a busy server is asked again
+        return False
+    except NotFoundError:  # the answer to an earlier time of asking was lost
+        return True
