@@ -14,6 +14,7 @@ from tests.conformance.dispatcher.bodies import Bodies, attempt_now
 from tests.conformance.dispatcher.relay import Relay
 from tests.conformance.dispatcher.traffic import DispatcherTraffic
 from tests.conformance.dispatcher.workflow import Built, Workflow, build
+from tests.conformance.patience import NoRest, Patience
 from tests.conformance.pipeline.backends import LEASE_MS, Backend
 from tests.conformance.pipeline.fuse import Fuse, FusedHeartbeat, fused
 from tests.conformance.pipeline.history import History
@@ -32,10 +33,6 @@ PATIENCE_S = 20.0
 TENANT = "case"
 THREAD = "thread-1"
 MAIN = "Workflow"
-
-
-class NoRest(Exception):
-    """What was asked for does not come to an end; the message says what is still open."""
 
 
 class Given(msgspec.Struct):
@@ -174,8 +171,7 @@ class World:
         self._listen()
 
     async def _rest(self) -> None:
-        deadline = asyncio.get_running_loop().time() + PATIENCE_S
-        quiet = 0
+        patience, quiet = Patience(PATIENCE_S), 0
         while quiet < 4:
             await asyncio.sleep(self.backend.poll_s)
             for worker in self.workers:
@@ -184,8 +180,9 @@ class World:
                     raise problem
             moving = self._moving()
             quiet = quiet + 1 if not moving else 0
-            if asyncio.get_running_loop().time() > deadline:
-                raise NoRest("still moving: " + "; ".join(moving))
+            if patience.look() and moving:
+                workers = [w.standing(self.traffic.pulls[w.name]) for w in self.workers]
+                raise NoRest("; ".join([f"still moving: {moving[0]}", *moving[1:], str(patience), *workers]))
 
     def _moving(self) -> list[str]:
         if not self.traffic.may_append.is_set():

@@ -159,7 +159,8 @@ class FusedQueue:
     async def pull(self, consumer: str, batch: int, timeout_s: float) -> Sequence[Delivery]:
         await self._fuse.check()
         await self._traffic.until_heard(self._worker)
-        taken = await self._inner.pull(consumer, batch, timeout_s)
+        with self._traffic.pulling(self._worker):
+            taken = await self._inner.pull(consumer, batch, timeout_s)
         if self._fuse.blown or not self._fuse.stopped.is_set():  # it was woken after its end: nobody took anything
             for delivery in taken:
                 await delivery.nak()

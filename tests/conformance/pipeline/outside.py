@@ -1,7 +1,9 @@
 """What passes between the workers and the outside in one case, seen from the outside."""
 
 import asyncio
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -48,6 +50,13 @@ class Tracked(msgspec.Struct):
     leased_at: int = 0
 
 
+class Pulls(msgspec.Struct):
+    """A worker's pulls: how many wait at this moment, how many there ever were."""
+
+    under_way: int = 0
+    begun: int = 0
+
+
 class _Id(msgspec.Struct):
     id: str
 
@@ -68,6 +77,7 @@ class Traffic:
         self.lost_acks: set[str] = set()
         self.echoes: dict[str, int] = {}
         self._intercepts: dict[str, tuple[str, asyncio.Future[Delivery]]] = {}
+        self.pulls: defaultdict[str, Pulls] = defaultdict(Pulls)
         self._deaf: set[str] = set()
         self._heard = asyncio.Event()
         self._heard.set()
@@ -161,6 +171,17 @@ class Traffic:
         self._heard.clear()
         tracked.place, tracked.worker = "waiting", ""
         return True
+
+    @contextmanager
+    def pulling(self, worker: str) -> Iterator[None]:
+        """Notes a pull of this worker, for the time of the block."""
+        pulls = self.pulls[worker]
+        pulls.under_way += 1
+        pulls.begun += 1
+        try:
+            yield
+        finally:
+            pulls.under_way -= 1
 
     async def until_heard(self, worker: str) -> None:
         """Returns when the next delivery may be this worker's: another one is to get the echo of what it got."""

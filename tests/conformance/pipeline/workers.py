@@ -8,7 +8,7 @@ import msgspec
 from tests.conformance.pipeline.effects import ScriptedEffects
 from tests.conformance.pipeline.fuse import Fuse, FusedHeartbeat, fused
 from tests.conformance.pipeline.gate import Body, Gate
-from tests.conformance.pipeline.outside import Traffic
+from tests.conformance.pipeline.outside import Pulls, Traffic
 from tests.conformance.pipeline.script import Script
 
 from waybook.agents.context import StepContext
@@ -63,6 +63,15 @@ class Worker:
         await self._walker.stop()
         await asyncio.wait([self._task])
         self._fuse.blow()
+
+    def standing(self, pulls: Pulls) -> str:
+        """What it holds of what it may hold, and how it pulls: why it may not take a command that waits."""
+        state = self._walker.state
+        slots = ", ".join(f"{name} {state.taken[name]} of {slots} taken" for name, slots in state.slots.items())
+        ended = "" if not self._task.done() else ", ended" if self.works else ", dead"
+        sick = "" if state.healthy else f", {self._walker.problem}"
+        alone = ", a suspect is alone" if self._walker.solitude.engaged else ""
+        return f"{self.name}: {slots}, pulls {pulls.under_way} of {pulls.begun}{alone}{sick}{ended}"
 
     def problem(self) -> BaseException | None:
         """What broke it for a reason of the program's own."""

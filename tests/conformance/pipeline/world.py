@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from tests.conformance.cases import Case
 from tests.conformance.errors import Unsupported
+from tests.conformance.patience import NoRest, Patience
 from tests.conformance.pipeline import product
 from tests.conformance.pipeline.backends import LEASE_MS, Backend
 from tests.conformance.pipeline.choices import Choices
@@ -37,10 +38,6 @@ PATIENCE_S = 20.0
 """Real time after which something that does not come to rest is an error of the product or the runner."""
 
 Outcome = dict[str, Any]
-
-
-class NoRest(Exception):
-    """What was asked for does not come to an end; the message says what is still open."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -134,16 +131,16 @@ class World:
 
     async def settle(self, until: "asyncio.Event | None" = None) -> None:
         """Returns when nothing moves any more: each command is done, or waits for a gate, a lease, or a worker."""
-        deadline = asyncio.get_running_loop().time() + PATIENCE_S
-        quiet = 0
+        patience, quiet = Patience(PATIENCE_S), 0
         while quiet < 3:
             await asyncio.sleep(self.backend.poll_s)
             self._raise_problems()
             quiet = quiet + 1 if not (moving := self.moving()) else 0
             if until is not None and until.is_set():
                 return
-            if asyncio.get_running_loop().time() > deadline:
-                raise NoRest("still moving: " + "; ".join(moving))
+            if patience.look() and moving:
+                workers = [w.standing(self.traffic.pulls[w.name]) for w in self.workers]
+                raise NoRest("; ".join([f"still moving: {moving[0]}", *moving[1:], str(patience), *workers]))
 
     def _raise_problems(self) -> None:
         problem = self.script.problem or self.models.problem
