@@ -117,9 +117,13 @@ class OutcomeCounted(Fact, frozen=True, kw_only=True):
 
 
 class Spent(Fact, frozen=True, kw_only=True):
-    """Of a budget: what an attempt's model calls cost, in millionths of the unit in which prices are given."""
+    """Of a budget: what an attempt's model calls cost, in millionths of the unit in which prices are given.
+
+    `estimated`: tokens of some of them were never told, and are estimated from the letters.
+    """
 
     run: str
     action: str
     amount: int
     model: str | None = None
+    estimated: bool = False

@@ -38,6 +38,8 @@ class StepContext:
         self.branch = branch
         self.model: str | None = None
         self.usage: TokenUsage | None = None
+        self.estimate: TokenUsage | None = None
+        self.uncounted = 0
         self.contracts: tuple[Contract, ...] = ()
         self.own: dict[type, Any] = {}  # objects that were made for this execution, by type
 
@@ -54,13 +56,19 @@ class StepContext:
     def count(self, name: str, usage: TokenUsage | None) -> None:
         """Adds what a call counted. The first name stands, unless `used_model` says another."""
         self.model = self.model or name
-        if usage is None:
-            return
-        if self.usage is None:
-            self.usage = usage
-            return
-        self.usage = TokenUsage(
-            self.usage.prompt_tokens + usage.prompt_tokens,
-            self.usage.completion_tokens + usage.completion_tokens,
-            self.usage.total_tokens + usage.total_tokens,
-        )
+        self.usage = _sum(self.usage, usage)
+
+    def missed(self, estimate: TokenUsage) -> None:
+        """Notes an answer whose tokens nobody told: `usage` stays what was told, a budget goes by the estimate."""
+        self.uncounted += 1
+        self.estimate = _sum(self.estimate, estimate)
+
+
+def _sum(one: TokenUsage | None, other: TokenUsage | None) -> TokenUsage | None:
+    if one is None or other is None:
+        return one or other
+    return TokenUsage(
+        one.prompt_tokens + other.prompt_tokens,
+        one.completion_tokens + other.completion_tokens,
+        one.total_tokens + other.total_tokens,
+    )

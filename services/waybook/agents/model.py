@@ -52,6 +52,10 @@ class ModelOutputInvalid(RetryableError):
         self.usage = usage
 
 
+class ModelCutOff(ModelOutputInvalid):
+    """The answer ended at the limit of its tokens: the same question needs more room, not another try."""
+
+
 class ModelRefused(TerminalError):
     """The model declined, or does not know the role: asking again cannot help. `model` and `usage` as above."""
 
@@ -75,7 +79,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One question to a model.
 
     `schema` is the JSON Schema that the answer has to follow; without one the answer is text. `max_chars` bounds a
-    text answer: a longer one is refused, never cut.
+    text answer: a longer one is refused, never cut. `room`: how many times the usual tokens the answer may take.
     """
 
     role: str
@@ -83,6 +87,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     sections: tuple[Section, ...] = ()
     schema: Mapping[str, Any] | None = None
     max_chars: int = 20_000
+    room: int = 1
 
     def text(self, name: str) -> str:
         """The text of the section `name`, or an empty text."""
@@ -90,13 +95,17 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model answered. `data` is the decoded JSON where a schema was asked for. Unknown usage stays None."""
+    """What a model answered. `data` is the decoded JSON where a schema was asked for. Unknown usage stays None.
+
+    `free`: nobody counts tokens for it (rules, an answer that was kept), so that no usage is missing.
+    """
 
     model: str
     text: str = ""
     data: Any = None
     usage: TokenUsage | None = None
     stop: StopReason = "end"
+    free: bool = False
 
 
 class Model(Protocol):
@@ -160,5 +169,6 @@ def check_text(answer: ModelAnswer, request: ModelRequest) -> ModelAnswer:
     elif len(answer.text) > request.max_chars:
         problem = f"{answer.model} answered {len(answer.text)} characters, {request.max_chars} at most"
     if problem:
-        raise ModelOutputInvalid(problem, answer.text, model=answer.model, usage=answer.usage)
+        kind = ModelCutOff if answer.stop == "length" else ModelOutputInvalid
+        raise kind(problem, answer.text, model=answer.model, usage=answer.usage)
     return answer

@@ -6,7 +6,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 import msgspec
 
 from waybook.agents.context import StepContext
-from waybook.agents.model import Model, ModelAnswer, ModelRequest
+from waybook.agents.model import (
+    Model,
+    ModelAnswer,
+    ModelCutOff,
+    ModelMisconfigured,
+    ModelOutputInvalid,
+    ModelRefused,
+    ModelRequest,
+    prompt,
+    system_prompt,
+)
 from waybook.events.engine import TokenUsage
 
 
@@ -26,8 +36,19 @@ Watch = Callable[[StepContext, ModelCall], Awaitable[None]]
 """Told of every call. Best effort: it has to raise nothing."""
 
 
+MORE_ROOM = 2
+"""How many times the usual tokens an answer may take that was cut off."""
+
+LETTERS_A_TOKEN = 4
+"""By which the tokens of an answer are estimated that nobody counted."""
+
+
 class WatchedModel:
-    """`inner`, for the execution of `context`. Tokens are counted also where the answer was of no use."""
+    """`inner`, for the execution of `context`. Tokens are counted also where the answer was of no use.
+
+    An answer that was cut off is asked for once more with more room: the same question in the same room would end in
+    the same place. Both calls are counted and told.
+    """
 
     def __init__(self, inner: Model, context: StepContext, watch: Watch | None = None) -> None:
         self._inner = inner
@@ -41,6 +62,15 @@ class WatchedModel:
 
     async def ask(self, request: ModelRequest) -> ModelAnswer:
         """See Model."""
+        try:
+            return await self._ask(request)
+        except ModelCutOff as cut:
+            try:
+                return await self._ask(msgspec.structs.replace(request, room=request.room * MORE_ROOM))
+            except ModelMisconfigured:  # the model's side has no more room to give
+                raise cut from None
+
+    async def _ask(self, request: ModelRequest) -> ModelAnswer:
         began = time.monotonic()
         try:
             answer = await self._inner.ask(request)
@@ -64,6 +94,8 @@ class WatchedModel:
 
     async def _answered(self, request: ModelRequest, answer: ModelAnswer, began: float) -> None:
         self._context.count(answer.model, answer.usage)
+        if answer.usage is None and not answer.free:
+            self._context.missed(_estimate(request, answer.text))
         if self._watch is not None:
             call = ModelCall(
                 request=request, model=answer.model, text=answer.text, stop=answer.stop, usage=answer.usage,
@@ -75,12 +107,20 @@ class WatchedModel:
         model = getattr(error, "model", None) or self._inner.name
         usage = getattr(error, "usage", None)
         self._context.count(model, usage)
+        if usage is None and isinstance(error, ModelOutputInvalid | ModelRefused):
+            self._context.missed(_estimate(request, getattr(error, "raw", "")))
         if self._watch is not None:
             call = ModelCall(
                 request=request, model=model, text=getattr(error, "raw", ""), stop="", usage=usage,
                 duration_ms=_elapsed(began), error=f"{type(error).__name__}: {error}",
             )  # fmt: skip
             await self._watch(self._context, call)
+
+
+def _estimate(request: ModelRequest, answer: str) -> TokenUsage:
+    asked = -(-(len(system_prompt(request)) + len(prompt(request))) // LETTERS_A_TOKEN)
+    answered = -(-len(answer) // LETTERS_A_TOKEN)
+    return TokenUsage(asked, answered, asked + answered)
 
 
 def _elapsed(began: float) -> int:

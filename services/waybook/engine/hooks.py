@@ -45,6 +45,14 @@ class StepEnded(msgspec.Struct, frozen=True, gc=False):
     duration_ms: int | None = None
 
 
+class ModelCallsUncounted(msgspec.Struct, frozen=True, gc=False):
+    """An attempt heard so many answers of models without a count of their tokens."""
+
+    agent: str
+    step: str
+    calls: int
+
+
 ApprovalStep = Literal["requested", "approved", "rejected", "used", "expired", "revoked"]
 """What became of an approval."""
 
@@ -133,6 +141,7 @@ Details = (
     CommitStored
     | ConflictMet
     | StepEnded
+    | ModelCallsUncounted
     | ApprovalMoved
     | GroupSent
     | CommandsTaken

@@ -26,6 +26,7 @@ from waybook.engine.hooks import (
     ConflictMet,
     Details,
     GroupSent,
+    ModelCallsUncounted,
     ProjectionRestarted,
     ProjectionState,
     SchedulerState,
@@ -70,6 +71,10 @@ TOLD: list[tuple[Details, dict[str, float]]] = [
         },
     ),
     (ApprovalMoved("inbox", "expired"), {'waybook_approvals_total{agent="inbox",step="expired"}': 1}),
+    (
+        ModelCallsUncounted("inbox", "draft", 2),
+        {'waybook_model_calls_uncounted_total{agent="inbox",step="draft"}': 2},
+    ),
     (CommandRefused("stale"), {'waybook_commands_refused_total{reason="stale"}': 1}),
     (CommandBuried("convicted"), {'waybook_dead_letters_total{reason="convicted"}': 1}),
     (CommandMoved(), {"waybook_commands_moved_total": 1}),

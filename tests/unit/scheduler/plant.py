@@ -17,7 +17,7 @@ from waybook.adapters.memory.timers import MemoryNotices, MemoryTimers
 from waybook.agents import Agent
 from waybook.agents.definition import define
 from waybook.engine.fold import fold_all
-from waybook.engine.hooks import Details
+from waybook.engine.hooks import Details, Hook, ignore
 from waybook.engine.ports import CTL_ANY, NEW_ANY, Clock
 from waybook.engine.run import Run
 from waybook.events.codec import Codec
@@ -99,7 +99,12 @@ class Plant:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def walk(
-        self, *agents: type[Agent], clock: Clock | None = None, provides: dict[type, Any] | None = None, **options: Any
+        self,
+        *agents: type[Agent],
+        clock: Clock | None = None,
+        provides: dict[type, Any] | None = None,
+        hook: Hook = ignore,
+        **options: Any,
     ) -> Walker:
         """A walker at work, of the flaky agent unless others are named; `clock` may be wrong."""
         await self.commands.ensure_consumers((CTL_ANY, NEW_ANY))
@@ -118,6 +123,7 @@ class Plant:
             ports,
             provides={Side: self.side, **(provides or {})},
             options=chosen,
+            hook=hook,
         )
         self._tasks.append(asyncio.create_task(walker.run()))
         return walker

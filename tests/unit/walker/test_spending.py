@@ -12,6 +12,7 @@ from waybook.agents.prices import Price, Prices
 from waybook.engine.aggregates.keys import DAY_MS, budget_key, outcomes_key, sender_key
 from waybook.engine.aggregates.ledger import ledger_of
 from waybook.engine.aggregates.requests import Asked, Learn
+from waybook.engine.hooks import Details, ModelCallsUncounted
 from waybook.events import engine as e
 from waybook.events.codec import Codec
 from waybook.events.command import StartPayload
@@ -25,9 +26,10 @@ from waybook.services.walker.meter import SPEND
 
 
 class Ask(StartEvent, frozen=True, kw_only=True):
-    """`fails`: the step fails after it has used the model."""
+    """`fails`: the step fails after it has used the model. `silent`: the model tells no count."""
 
     fails: bool = False
+    silent: bool = False
 
 
 class Drafted(Event, frozen=True):
@@ -45,6 +47,10 @@ class Spender(Agent):
 
     @step
     async def draft(self, ask: Ask, context: StepContext) -> Drafted:
+        if ask.silent:
+            context.count("large", None)
+            context.missed(TokenUsage(500, 100, 600))
+            return Drafted()
         context.used_model("large", TokenUsage(1_000, 200, 1_200))
         if ask.fails:
             raise ValueError("no use")
@@ -76,8 +82,8 @@ async def plant() -> AsyncIterator[Plant]:
     await made.close()
 
 
-async def ask(plant: Plant, number: int, *, fails: bool = False) -> None:
-    body = msgspec.Raw(msgspec.json.encode({"fails": fails}))
+async def ask(plant: Plant, number: int, **how: bool) -> None:
+    body = msgspec.Raw(msgspec.json.encode(how))
     await plant.give("start", StartPayload(event="Ask", body=body), spender(number))
 
 
@@ -92,6 +98,20 @@ async def test_every_attempt_is_charged_also_one_that_failed(plant: Plant) -> No
     assert ledger_of(plant.run(BUDGET)).used == 8_100
     facts = [event for event in plant.events(BUDGET) if isinstance(event, e.Spent)]
     assert [(one.run, one.model) for one in facts] == [("s1", "large"), ("s1", "other"), ("s2", "large")]
+
+
+async def test_what_nobody_counted_is_charged_by_an_estimate_that_says_so(plant: Plant) -> None:
+    """The action's own count stays unknown, and a metric of its own counts the answer."""
+    told: list[Details] = []
+    await plant.walk(Spender, provides={Prices: PRICES}, hook=told.append)
+    await ask(plant, 1, silent=True)
+    await plant.until(lambda: plant.stands(spender(1)) == "completed")
+    assert ledger_of(plant.run(BUDGET)).used == 2_100
+    facts = [event for event in plant.events(BUDGET) if isinstance(event, e.Spent)]
+    assert [(one.amount, one.estimated) for one in facts] == [(2_000, True), (100, False)]
+    run = plant.run(spender(1))
+    assert run is not None and next(a.usage for a in run.actions.values() if a.step == "draft") is None
+    assert [one for one in told if isinstance(one, ModelCallsUncounted)] == [ModelCallsUncounted("spender", "draft", 1)]
 
 
 async def test_without_prices_nothing_is_counted(plant: Plant) -> None:

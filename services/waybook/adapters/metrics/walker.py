@@ -20,6 +20,7 @@ from waybook.engine.hooks import (
     ConflictMet,
     Details,
     GroupSent,
+    ModelCallsUncounted,
     StepEnded,
     StepOutcome,
     WalkerState,
@@ -78,6 +79,10 @@ class WalkerMetrics:
             "waybook_approvals", "What became of approvals.", ("agent", "step"),
             [(a, s) for (a,) in agents for s in get_args(ApprovalStep)],
         )  # fmt: skip
+        self._uncounted = Tally(
+            "waybook_model_calls_uncounted", "Answers of models that came without a count of their tokens.",
+            ("agent", "step"), [(a, s) for a, names in (steps or {}).items() for s in names],
+        )  # fmt: skip
         self._taken = Tally("waybook_deliveries", "Deliveries of commands taken.", ("consumer",), named)
         self._again = Tally(
             "waybook_redeliveries", "Deliveries of commands that were delivered before.", ("consumer",), named
@@ -91,14 +96,15 @@ class WalkerMetrics:
         self._moved = Tally("waybook_commands_moved", "Commands moved to the lane of a definition not carried here.")
         self._lost = Tally("waybook_claims_lost", "Times when all leases were lost to a pause.")
         self._counted = (
-            self._append, self._group, self._conflicts, self._steps, self._durations, self._approvals, self._taken, self._again,
-            self._refused, self._buried, self._moved, self._lost,
+            self._append, self._group, self._conflicts, self._steps, self._durations, self._approvals, self._uncounted, self._taken,
+            self._again, self._refused, self._buried, self._moved, self._lost,
         )  # fmt: skip
         self._handlers: dict[type, Callable[[Any], None]] = {
             CommitStored: self._commit_stored,
             ConflictMet: lambda told: self._conflicts.add((told.agent,)),
             StepEnded: self._step_ended,
             ApprovalMoved: lambda told: self._approvals.add((told.agent, told.step)),
+            ModelCallsUncounted: lambda told: self._uncounted.add((told.agent, told.step), told.calls),
             GroupSent: lambda told: self._group.observe(told.size),
             CommandsTaken: self._commands_taken,
             CommandRefused: lambda told: self._refused.add((told.reason,)),

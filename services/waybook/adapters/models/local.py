@@ -79,7 +79,7 @@ class LocalModel:
         async with self._turn:
             last = self._last.get(request.role)
             if last is not None and last[0] == fitting:
-                return msgspec.structs.replace(last[1], usage=None)
+                return msgspec.structs.replace(last[1], usage=None, free=True)
             client = await self._ready()
             answer = await client.ask(fitting)
             self._last[request.role] = fitting, answer
@@ -121,7 +121,12 @@ class LocalModel:
 
 def shape(request: ModelRequest, most_sure: float = MOST_SURE) -> Mapping[str, Any]:
     """What llama.cpp is told beside the common fields: the grammar, and to be the same every time."""
-    told: dict[str, Any] = {"temperature": 0.0, "max_tokens": MOST_TOKENS, "seed": 1, "repeat_penalty": 1.1}
+    told: dict[str, Any] = {
+        "temperature": 0.0,
+        "max_tokens": MOST_TOKENS * request.room,
+        "seed": 1,
+        "repeat_penalty": 1.1,
+    }
     if request.schema is None:
         return {**told, "grammar": REPLY_GRAMMAR}
     bound = {"name": request.role, "schema": bounded(request.schema, most_sure), "strict": True}

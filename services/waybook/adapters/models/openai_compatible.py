@@ -151,7 +151,7 @@ class OpenAICompatible:
         body: dict[str, Any] = {
             "model": endpoint.name,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": prompt(request)}],
-            endpoint.tokens_field: endpoint.max_tokens.get(request.role, MOST_TOKENS.get(request.role, OTHER_ROLES)),
+            endpoint.tokens_field: self._most_tokens(request),
         }
         if request.role in endpoint.temperature:
             body["temperature"] = endpoint.temperature[request.role]
@@ -168,6 +168,10 @@ class OpenAICompatible:
             body.update(known)
             body["extra_body"] = more
         return body
+
+    def _most_tokens(self, request: ModelRequest) -> int:
+        usual = self._endpoint.max_tokens.get(request.role, MOST_TOKENS.get(request.role, OTHER_ROLES))
+        return usual * request.room
 
     def _read(self, content: bytes, kind: str) -> Completion:
         try:

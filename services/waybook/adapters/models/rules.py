@@ -41,8 +41,8 @@ class RulesModel:
             raise ModelRefused(f"rules has no answer for the role {request.role}; configure a model for it")
         data = answer(request)
         if isinstance(data, str):
-            return ModelAnswer(model=NAME, text=data)
-        return ModelAnswer(model=NAME, text=json.dumps(data, ensure_ascii=False), data=data)
+            return ModelAnswer(model=NAME, text=data, free=True)
+        return ModelAnswer(model=NAME, text=json.dumps(data, ensure_ascii=False), data=data, free=True)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[str | ModelAnswer]:
         """The answer's text paragraph by paragraph, then the whole answer."""

@@ -18,6 +18,7 @@ from waybook.agents.ledgers import Ledgers
 from waybook.agents.model import ModelRateLimited
 from waybook.agents.reading import StepBody
 from waybook.agents.run_context import RunContext, ThreadContext
+from waybook.engine.hooks import Hook, ModelCallsUncounted, ignore
 from waybook.engine.inputs import Completed, Failed
 from waybook.engine.ports import Clock, PortError
 from waybook.engine.run import Action, Run
@@ -50,7 +51,8 @@ class Beside(Protocol):
 class Executor:
     """Runs bodies for one process. `provides` maps a type that a step may ask for to the object it gets.
 
-    `effects` makes side effects, `beside` is what threads and watchers need. `meter` is told what models used.
+    `effects` makes side effects, `beside` is what threads and watchers need. `meter` is told what models used,
+    `hook` what they did not tell.
     """
 
     def __init__(
@@ -60,12 +62,14 @@ class Executor:
         effects: EffectsDesk,
         beside: Beside | None = None,
         meter: Meter | None = None,
+        hook: Hook = ignore,
     ) -> None:
         self._provides = provides
         self._effects = effects
         self._clock = clock
         self._beside = beside
         self._meter = meter
+        self._hook = hook
 
     async def run(self, definition: AgentDefinition, run: Run, action: Action) -> Completed | Failed:
         """The attempt's result. An exception of the body is a Failed; a port that is away is waited for."""
@@ -81,12 +85,12 @@ class Executor:
             # Something that the body waited for was cancelled, not the body.
             return self._failed(action, error, began, context)
         except Exception as error:  # noqa: BLE001  any exception of a step is its failure (DESIGN 4, "Retry")
-            if self._meter is not None:
+            if context is not None and context.model is not None:
                 await self._count(run, action, context)
             return self._failed(action, error, began, context)
         if context is None:
             return Completed(action.id, outputs, _elapsed(began))
-        if self._meter is not None:
+        if context.model is not None:
             await self._count(run, action, context)
         return Completed(
             action=action.id,
@@ -99,9 +103,11 @@ class Executor:
             thread_context=context.changes(ThreadContext),
         )
 
-    async def _count(self, run: Run, action: Action, context: StepContext | None) -> None:
-        if self._meter is not None and context is not None and context.usage is not None:
-            await self._meter.used(run, action, context.model, context.usage)
+    async def _count(self, run: Run, action: Action, context: StepContext) -> None:
+        if context.uncounted:
+            self._hook(ModelCallsUncounted(run.key.agent, action.step, context.uncounted))
+        if self._meter is not None:
+            await self._meter.used(run, action, context.model, context.usage, context.estimate)
 
     async def _call(
         self, definition: AgentDefinition, body: StepBody, run: Run, action: Action, context: StepContext | None

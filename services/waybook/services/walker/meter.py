@@ -27,12 +27,14 @@ class Meter:
         self._prices = prices
         self._clock = clock
 
-    async def used(self, run: Run, action: Action, model: str | None, usage: TokenUsage) -> None:
-        """Returns when it is stored; a port that is away is waited for."""
-        amount = self._prices.cost(model, usage)
+    async def used(
+        self, run: Run, action: Action, model: str | None, usage: TokenUsage | None, estimate: TokenUsage | None = None
+    ) -> None:
+        """Returns when it is stored; a port that is away is waited for. `estimate`: of calls that nobody counted."""
+        amount = sum(self._prices.cost(model, one) for one in (usage, estimate) if one is not None)
         if amount <= 0:
             return
-        fact = Spent(run=run.key.run, action=action.id, amount=amount, model=model)
+        fact = Spent(run=run.key.run, action=action.id, amount=amount, model=model, estimated=estimate is not None)
         key = budget_key(run.key.tenant, SPEND, self._clock.now())
         while True:
             try:

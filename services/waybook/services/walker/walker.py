@@ -155,7 +155,7 @@ class Walker:
         self.aggregates = self.effects.aggregates = Aggregates(self.lifecycle, self.spawn)
         prices = (provides or {}).get(Prices)
         meter = Meter(self.aggregates, prices, ports.clock) if prices is not None else None
-        self.executor = Executor(provides or {}, ports.clock, self.effects, self.threads, meter)
+        self.executor = Executor(provides or {}, ports.clock, self.effects, self.threads, meter, hook)
         self.correspondence = Correspondence(ports.commands, ports.notes, ports.replies, ports.clock, hook)
         people = PeopleDesk(self.aggregates, self.correspondence)
         self._reception = Reception(
