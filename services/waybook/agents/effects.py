@@ -46,7 +46,8 @@ class Effects(Protocol):
 
         Calls of one name count from 0 in each execution, so two alike are two; with a `key` it is one for the step, also
         over walks and resends. `params` is JSON. `approval` names the approval that covers these parameters,
-        `reservation` what a ledger holds for it; both stand in the intent.
+        `reservation` what a ledger holds for it (`Reservation.name`); both stand in the intent, which is refused
+        (EffectRefused: `reservation_gone`) when the ledger holds it no longer.
 
         While the outcome is unknown the body ends here, and begins anew when it is settled. Raises OperationFailed
         when it surely did not happen, EffectRefused when it may not, LeaseLost or Cancelled when the body is out of

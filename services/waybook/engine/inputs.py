@@ -1,10 +1,12 @@
 """What reaches a run's decision, and what comes of it: small frozen types, closed by two unions."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from waybook.engine.aggregates.grants import Grants
+from waybook.engine.aggregates.ledger import Ledger
 from waybook.engine.aggregates.policy import Policy
 from waybook.engine.aggregates.thread import Thread
 from waybook.engine.contract import Contract
@@ -209,7 +211,8 @@ class World(msgspec.Struct, frozen=True):
     """What was read beside the run. `free_slots`: how many executions this worker may begin now.
 
     `gone`: claim sequences whose command COMMANDS no longer holds, by the leader's word. System aggregates are there
-    when the decision needs them (`waybook.engine.needs`), by the leader's word; None: not read.
+    when the decision needs them (`waybook.engine.needs`), by the leader's word; None: not read. `ledgers`: those that
+    hold a reservation, by its name.
     """
 
     free_slots: int = 32
@@ -218,6 +221,7 @@ class World(msgspec.Struct, frozen=True):
     policy: Policy | None = None
     grants: Grants | None = None
     thread: Thread | None = None
+    ledgers: Mapping[str, Ledger] | None = None
 
 
 class Accepted(msgspec.Struct, frozen=True):

@@ -8,6 +8,9 @@ from waybook.engine.intents import UNDO, Compensate, Intend, Settle
 
 POLICY, GRANTS, THREAD = "policy", "grants", "thread"
 
+RESERVATION = "reservation:"
+"""What begins the name of a reservation whose ledger is needed."""
+
 NONE: frozenset[str] = frozenset()
 DECIDING = frozenset({POLICY, GRANTS})
 
@@ -40,6 +43,8 @@ def needs(definition: Definition, inputs: Sequence[Input]) -> frozenset[str]:
             found |= DECIDING if one.approval is not None else {POLICY}
             if one.name in definition.table.intents:
                 found |= frozenset(definition.table.intents[one.name].reads)
+            if one.reservation is not None:
+                found |= {RESERVATION + one.reservation}
         elif reads and isinstance(one, Failed):
             found |= reads.get("StepFailed", NONE)
     return found

@@ -4,7 +4,7 @@ The rules, all of them here:
 
 * A key holds neither attempt nor parameters, so whoever comes next meets what was intended before.
 * An intent is committed before the call. It is refused when its action is not under way any more, the run has ended,
-  the kill switch is on, its approval does not hold, or its step's time is over.
+  the kill switch is on, its approval does not hold, its reservation is gone, or its step's time is over.
 * While nobody knows what came of an intent, nothing else is intended under its key: the old parameters are asked for.
 * Found ends an operation at any time. Absent counts only from a side that surely knows, asked when no call can take
   effect any more: after the call's deadline, what the adapter needs to settle, and a margin between clocks.
@@ -17,6 +17,7 @@ from typing import Literal
 import msgspec
 
 from waybook.engine import approvals
+from waybook.engine.aggregates.ledger import reservation_parts
 from waybook.engine.dispatch import begin_or_offer, may_begin
 from waybook.engine.inputs import Accepted, Nothing, Outcome, Refused
 from waybook.engine.intents import CALL_MS, UNDO, Effect, Intend, Park, Renew, Settle
@@ -116,6 +117,8 @@ def _refusal(recorder: Recorder, one: Intend, action: Action, key: str, known: O
         return Refused(*objection)
     if recorder.now >= action.deadline:
         return Refused("deadline", f"the time of step {action.step} is over")
+    if one.reservation is not None and not _is_reserved(recorder, one.reservation):
+        return Refused("reservation_gone", f"nothing is held for it any more ({one.reservation})")
     earlier = known or _earlier_generation(recorder.run, key)
     if one.approval is None and earlier is not None and earlier.intent.approval is not None:
         text = f"{earlier.intent.key} was intended under approval {earlier.intent.approval}; give one again"
@@ -126,6 +129,13 @@ def _refusal(recorder: Recorder, one: Intend, action: Action, key: str, known: O
     return approvals.check(
         recorder.run, one.approval, operation=key, action=one.name, digest=one.digest, at=at, world=recorder.world
     )
+
+
+def _is_reserved(recorder: Recorder, reservation: str) -> bool:
+    """Whether what was reserved for this run is still held, or was used: given back or run out, it may be another's."""
+    ledger = (recorder.world.ledgers or {}).get(reservation)
+    execution = reservation_parts(reservation)[2]
+    return ledger is not None and ledger.holds(recorder.key.run, execution, recorder.now)
 
 
 def _earlier_generation(run: Run, key: str) -> Operation | None:

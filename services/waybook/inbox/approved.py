@@ -190,6 +190,7 @@ _BACK = {
     "expired": "the approval had run out",
     "grant_gone": "who approved it may not decide any more",
     "not_arrived": "a person said that it did not arrive",
+    "reservation_gone": "what it was charged to counts it no longer",
     "review": "a person wants to see it after a failure",
 }
 

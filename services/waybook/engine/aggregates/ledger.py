@@ -9,9 +9,14 @@ import msgspec
 
 from waybook.engine.run import Run
 from waybook.events import engine as e
+from waybook.events.errors import InvalidInput
+from waybook.events.subjects import RUN_TOKEN
 
 RATE = "@sender"
 """Ledgers of this agent keep a rate, those of others a sum."""
+
+LEDGERS = ("@budget", RATE)
+"""The agents whose aggregates are ledgers."""
 
 _HELD, _USED, _SETTLED = "held", "used", "settled"
 
@@ -45,6 +50,18 @@ class Ledger(msgspec.Struct, frozen=True):
 def reservation(run: str, execution: str) -> str:
     """The name of the one reservation of an execution."""
     return f"{run}/{execution}"
+
+
+def reservation_parts(name: str) -> tuple[str, str, str]:
+    """Agent and run of the ledger, and the execution, of a reservation as an intent names it: `AGENT.RUN/EXECUTION`.
+
+    Raises InvalidInput for what is no name of a reservation.
+    """
+    ledger, _, execution = name.partition("/")
+    agent, _, run = ledger.partition(".")
+    if agent not in LEDGERS or not RUN_TOKEN.fullmatch(run) or not execution:
+        raise InvalidInput(f"reservation: {name!r} names none; give the `name` of what `Ledgers` charged")
+    return agent, run, execution
 
 
 def ledger_of(run: Run | None) -> Ledger:

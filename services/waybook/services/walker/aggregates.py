@@ -8,11 +8,12 @@ import msgspec
 
 from waybook.engine.aggregates.grants import Grants, grants_of
 from waybook.engine.aggregates.keys import grants_key, policy_key, thread_key
+from waybook.engine.aggregates.ledger import Ledger, ledger_of, reservation_parts
 from waybook.engine.aggregates.policy import policy_of
 from waybook.engine.aggregates.requests import Asked
 from waybook.engine.aggregates.thread import thread_of
 from waybook.engine.inputs import Outcome, World
-from waybook.engine.needs import GRANTS, POLICY, THREAD
+from waybook.engine.needs import GRANTS, POLICY, RESERVATION, THREAD
 from waybook.engine.ports import AppendConflict
 from waybook.engine.run import Run
 from waybook.events.subjects import RunKey
@@ -62,7 +63,13 @@ class Aggregates:
             read["grants"] = grants_of(await self.look(grants_key(key.tenant)))
         if THREAD in names:
             read["thread"] = thread_of(await self.look(thread_key(key.tenant, thread or key.run)))
+        if reservations := [name.removeprefix(RESERVATION) for name in names if name.startswith(RESERVATION)]:
+            read["ledgers"] = {one: await self._ledger(key.tenant, one) for one in reservations}
         return msgspec.structs.replace(world, **read) if read else world
+
+    async def _ledger(self, tenant: str, reservation: str) -> Ledger:
+        agent, run, _ = reservation_parts(reservation)
+        return ledger_of(await self.look(RunKey(tenant, agent, run)))
 
     async def ask(self, key: RunKey, asked: Asked, grants: Grants | None = None) -> Answered:
         """Decides on a request together with what else waits for this aggregate, and appends.

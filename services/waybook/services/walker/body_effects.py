@@ -15,6 +15,7 @@ from waybook.agents.effects import (
     Receipt,
     StepTimeOver,
 )
+from waybook.engine.aggregates.ledger import reservation_parts
 from waybook.engine.digest import canonical, canonical_digest
 from waybook.engine.inputs import Nothing, Outcome, Refused
 from waybook.engine.intents import UNDO, Intend
@@ -50,6 +51,8 @@ class BodyEffects:
         """See Effects."""
         adapter = self._desk.adapter(name)
         _check_names(name, key)
+        if reservation is not None:
+            reservation_parts(reservation)
         given = _canonical(name, params)
         ordinal = 0
         if key is None:
