@@ -140,7 +140,9 @@ def provides(installation: Installation) -> dict[type, Any]:
     )  # fmt: skip
     return {
         Models: Models.all_by(SoakModel(), guard=SoakModel()),
-        InboxSettings: InboxSettings(route=RouteSettings(auto_reply=True, shadow=False, daily_cap=CAP)),
+        InboxSettings: InboxSettings(
+            route=RouteSettings(auto_reply=True, shadow=False, daily_cap=CAP, domain_hourly_cap=CAP)
+        ),
         Knowledge: MemoryKnowledge(),
         Brakes: brakes,
         Clock: clock,

@@ -40,6 +40,7 @@ class StepContext:
         self.usage: TokenUsage | None = None
         self.estimate: TokenUsage | None = None
         self.uncounted = 0
+        self.remarks: tuple[str, ...] = ()
         self.contracts: tuple[Contract, ...] = ()
         self.own: dict[type, Any] = {}  # objects that were made for this execution, by type
 
@@ -57,6 +58,10 @@ class StepContext:
         """Adds what a call counted. The first name stands, unless `used_model` says another."""
         self.model = self.model or name
         self.usage = _sum(self.usage, usage)
+
+    def remark(self, word: str) -> None:
+        """A word about this attempt for the metrics. Of few different ones: beyond them all count as `other`."""
+        self.remarks = (*self.remarks, word)
 
     def missed(self, estimate: TokenUsage) -> None:
         """Notes an answer whose tokens nobody told: `usage` stays what was told, a budget goes by the estimate."""

@@ -45,6 +45,14 @@ class StepEnded(msgspec.Struct, frozen=True, gc=False):
     duration_ms: int | None = None
 
 
+class StepRemarked(msgspec.Struct, frozen=True, gc=False):
+    """A body said a word about its attempt, which came to a result (`StepContext.remark`)."""
+
+    agent: str
+    step: str
+    remark: str
+
+
 class ModelCallsUncounted(msgspec.Struct, frozen=True, gc=False):
     """An attempt heard so many answers of models without a count of their tokens."""
 
@@ -142,6 +150,7 @@ Details = (
     | ConflictMet
     | StepEnded
     | ModelCallsUncounted
+    | StepRemarked
     | ApprovalMoved
     | GroupSent
     | CommandsTaken

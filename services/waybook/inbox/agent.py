@@ -172,11 +172,13 @@ class Inbox(Agent):
             draft=draft.draft,
             flags=scan.flags,
             sender=sender,
+            thread=context.thread or "",
             released="released" in context.flags,
             message_id_reused="message_id_reused" in context.flags,
             mails_before=len(mail.mail.references),
         )
         routed = await deciding.decide(facts, settings.route, brakes, ledgers, now=clock.now())
+        context.remark(f"gate:{routed.gate}" if routed.gate is not None else "unattended")
         return route_decision(routed)
 
     @step(depends=(sending,))

@@ -1,6 +1,6 @@
 """Route's decision with what it has to ask for: the brakes, and last the ledgers, whose charge decides."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -9,7 +9,10 @@ from waybook.inbox.brakes import Brakes, Trial, Unreadable, read
 from waybook.inbox.route import Routed, RouteFacts, RouteSettings, branches, objected, route
 from waybook.inbox.settings import DAILY
 
+HOUR_S = 3_600
 DAY_S = 86_400
+THREAD_S = 30 * DAY_S
+"""How long unattended replies of one conversation are counted together."""
 
 
 async def decide(facts: RouteFacts, settings: RouteSettings, brakes: Brakes, ledgers: Ledgers, *, now: int) -> Routed:
@@ -27,7 +30,7 @@ async def decide(facts: RouteFacts, settings: RouteSettings, brakes: Brakes, led
     if isinstance(trial, Unreadable):
         return objected(routed, "breaker", f"breakers: {trial.text}")
     held: list[Reservation] = []
-    objection = await _charge(held, facts.sender, trial, _ledgers_of(each, settings), settings, ledgers)
+    objection = await _charge(held, facts, trial, _ledgers_of(each, settings), settings, ledgers)
     if objection is None:
         return msgspec.structs.replace(routed, reservations=tuple(held))
     for reservation in held:
@@ -37,7 +40,7 @@ async def decide(facts: RouteFacts, settings: RouteSettings, brakes: Brakes, led
 
 async def _charge(
     held: list[Reservation],
-    sender: str,
+    facts: RouteFacts,
     trial: Trial | None,
     scopes: Mapping[str, int],
     settings: RouteSettings,
@@ -46,13 +49,23 @@ async def _charge(
     """Charges one after the other; the gate that objects and its reason, None where all were charged."""
     if trial is not None and not await _hold(held, ledgers.charge(trial.scope, cap=trial.cap)):
         return "breaker", "the breaker is half-open, and its trials are used up"
-    if not await _hold(held, ledgers.rate(sender, cap=settings.sender_daily_cap, within_s=DAY_S)):
-        reason = f"{settings.sender_daily_cap} replies went to this address within a day; it may be a machine"
-        return "sender_rate", reason
+    for gate, about, cap, within_s, what in _rates(facts, settings):
+        if not await _hold(held, ledgers.rate(about, cap=cap, within_s=within_s)):
+            return gate, f"{cap} replies went {what}; it may be a machine"
     for scope, cap in scopes.items():
         if not await _hold(held, ledgers.charge(scope, cap=cap)):
             return "daily_cap", f"the daily cap of {cap} is reached"
     return None
+
+
+def _rates(facts: RouteFacts, settings: RouteSettings) -> Iterator[tuple[str, str, int, int, str]]:
+    """Gate, whose rate, its cap, its time in seconds, and in words. A machine that answers may change its address with
+    each mail, or begin a conversation with each."""
+    sender, host = facts.sender, facts.sender.rpartition("@")[2]
+    yield "sender_rate", sender, settings.sender_daily_cap, DAY_S, "to this address within a day"
+    yield "domain_rate", f"@{host}", settings.domain_hourly_cap, HOUR_S, f"to addresses at {host} within an hour"
+    if facts.thread:
+        yield "thread_rate", f"thread/{facts.thread}", settings.thread_cap, THREAD_S, "out in this conversation"
 
 
 async def _hold(held: list[Reservation], charge: Awaitable[Reservation | None]) -> bool:

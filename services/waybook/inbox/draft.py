@@ -1,10 +1,11 @@
 """The work of draft: a reply for one intent, checked before anybody sees it."""
 
+import re
 from typing import get_args
 
 import msgspec
 
-from waybook.agents.model import Model, ModelRateLimited, ModelRequest, Section, check_text
+from waybook.agents.model import Model, ModelOutputInvalid, ModelRateLimited, ModelRequest, Section, check_text
 from waybook.events.engine import TokenUsage
 from waybook.events.errors import TerminalError, WaybookError
 from waybook.inbox.classify import Category, Intent, IntentKind, Priority, Sentiment
@@ -88,7 +89,7 @@ def classification_lines(intent: Intent) -> str:
 async def draft(model: Model, given: DraftInput, *, self_check: Model | None = None) -> Draft:
     """Writes the reply for one intent. `self_check` judges it; by default the model that wrote it.
 
-    Raises ContextRefused, ModelOutputInvalid (empty or over 20,000 characters, which parts of a reply share: never cut
+    Raises ContextRefused, ModelOutputInvalid (nothing but the message itself, empty, or over 20,000 characters, which parts of a reply share: never cut
     and sent), and what `Model.ask` raises.
     """
     of = given.part[1]
@@ -102,6 +103,10 @@ async def draft(model: Model, given: DraftInput, *, self_check: Model | None = N
     )
     answer = check_text(await model.ask(request), request)
     text = clean_text(answer.text).strip()
+    if _words(text) in (_words(given.text), _words(split_reply(given.text).new)):
+        raise ModelOutputInvalid(
+            f"{answer.model} only repeats the message", answer.text, model=answer.model, usage=answer.usage
+        )
     quality = await _judge(self_check or model, given, text)
     options = None
     if of == 1 and (given.intent.confidence < WEAK or quality is None or quality.score < WEAK):
@@ -115,6 +120,10 @@ async def draft(model: Model, given: DraftInput, *, self_check: Model | None = N
         model=answer.model,
         usage=answer.usage,
     )
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def _instructions(given: DraftInput) -> str:

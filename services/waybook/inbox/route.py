@@ -55,7 +55,8 @@ class RouteSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     With `autonomy` the rules decide instead of `auto_reply`, `threshold` and `daily_cap`; `warm_up`: how many decisions
     in shadow mode people have to have agreed with before. `sender_daily_cap`: unattended replies to one address a day;
-    `longest_thread`: mails of a conversation after which people take over. Both end loops of machines.
+    `domain_hourly_cap`: to all addresses of one host in an hour; `thread_cap`: in one conversation; `longest_thread`:
+    mails of a conversation after which people take over. They end loops of machines.
     """
 
     auto_reply: bool = False
@@ -67,6 +68,8 @@ class RouteSettings(msgspec.Struct, frozen=True, kw_only=True):
     autonomy_rules: tuple[AutonomyRule, ...] = ()
     warm_up: int = 3
     sender_daily_cap: int = 5
+    domain_hourly_cap: int = 3
+    thread_cap: int = 3
     longest_thread: int = 20
 
     def rule_for(self, sender: str, category: str) -> AutonomyRule | None:
@@ -83,6 +86,7 @@ class RouteFacts(msgspec.Struct, frozen=True, kw_only=True):
     draft: Draft
     flags: SecurityFlags
     sender: str = ""
+    thread: str = ""
     released: bool = False
     message_id_reused: bool = False
     auto_send_blocked: bool = False

@@ -262,6 +262,9 @@ def settings(directory: DataDirectory) -> Settings:
     )
 
 
+MANY = 100_000
+
+
 def agent(given: Settings, recording: RulesModel, *sources: Knowledge) -> tuple[AgentDefinition, dict[type, Any]]:
     """`inbox` with the rules in every role; route is as permissive as it can be, so that gates alone hold a mail."""
     known = MemoryKnowledge(contacts={"ana@customer.example": ANA}, facts={ANA.id: ["address on file: Elm Street 7"]})
@@ -270,7 +273,9 @@ def agent(given: Settings, recording: RulesModel, *sources: Knowledge) -> tuple[
         known_hosts=frozenset({"customer.example"}),
         receivers=frozenset(given.receivers),
     )
-    route = RouteSettings(auto_reply=True, shadow=False, threshold=0.0, without_guard=True)
+    route = RouteSettings(
+        auto_reply=True, shadow=False, threshold=0.0, without_guard=True, domain_hourly_cap=MANY, sender_daily_cap=MANY
+    )
     return define(Inbox), {
         Models: Models.all_by(recording),
         Brakes: StandingBrakes(shadow=False),

@@ -187,6 +187,15 @@ async def test_an_empty_cut_or_huge_draft_is_refused(text: str, stop: StopReason
         await draft(Scripted(draft=[ModelAnswer(model="m", text=text, stop=stop)]), given())
 
 
+@pytest.mark.parametrize("text", ["When does it SHIP", "When does it ship?\n\n> We wrote this.\n"])
+async def test_a_draft_that_only_repeats_the_message_is_refused(text: str) -> None:
+    """With its quotes or without them, whatever the case and the signs; the raw answer is kept."""
+    asked = given(text="When does it ship?\n\n> We wrote this.\n")
+    with pytest.raises(ModelOutputInvalid, match="m only repeats the message") as refused:
+        await draft(Scripted(draft=[ModelAnswer(model="m", text=text)]), asked)
+    assert refused.value.raw == text
+
+
 async def test_no_draft_is_written_on_an_empty_body() -> None:
     """A person reads it instead; no model is asked."""
     found = await draft(Scripted(), given(text=" \u00a0\u200b\n"))

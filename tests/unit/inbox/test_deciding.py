@@ -14,6 +14,9 @@ from waybook.inbox.route import AutonomyRule, Routed, RouteSettings
 MONDAY_TEN = 1_800_000_000_000 // 86_400_000 * 86_400_000 + 4 * 86_400_000 + 10 * 3_600_000
 
 
+HOST = "@" + READY.sender.rpartition("@")[2]
+
+
 class Counted:
     """Ledgers with so much room; what was charged, in order."""
 
@@ -60,6 +63,18 @@ async def test_one_address_gets_so_many_replies_and_no_more() -> None:
     ledgers = Counted(rate=0)
     assert (await decided(ledgers=ledgers)).gate == "sender_rate"
     assert ledgers.charged == []
+
+
+@pytest.mark.parametrize(("passed", "gate"), [(1, "domain_rate"), (2, "thread_rate")])
+async def test_a_machine_that_changes_its_address_with_each_mail_ends_too(passed: int, gate: str) -> None:
+    """The rate of its host or of the conversation is used up; what was charged before is given back, and the cap of the
+    day is not touched."""
+    ledgers = Counted(rate=passed)
+    said = await decide(
+        msgspec.structs.replace(READY, thread="t1"), ON, StandingBrakes(shadow=False), ledgers, now=MONDAY_TEN
+    )
+    assert (said.decision, said.gate) == ("human_review", gate) and "it may be a machine" in said.reason
+    assert ledgers.released == [READY.sender, HOST][:passed] and ledgers.charged == []
 
 
 async def test_a_brake_that_cannot_be_read_objects() -> None:
@@ -180,7 +195,7 @@ async def test_what_leaves_on_trial_is_counted_before_anything_else() -> None:
     ledgers = Counted()
     said = await decided(brakes=Trying(shadow=False), ledgers=ledgers)
     assert said.decision == "auto_approve" and ledgers.charged == ["trial-1", "auto-replies"]
-    assert [one.run for one in said.reservations] == ["trial-1", READY.sender, "auto-replies"]
+    assert [one.run for one in said.reservations] == ["trial-1", READY.sender, HOST, "auto-replies"]
     none_left = Counted(room=0)
     said = await decided(brakes=Trying(shadow=False), ledgers=none_left)
     assert said.gate == "breaker" and none_left.charged == ["trial-1"] and none_left.rates == 10
@@ -189,7 +204,7 @@ async def test_what_leaves_on_trial_is_counted_before_anything_else() -> None:
 async def test_what_was_charged_is_given_back_where_a_later_charge_objects() -> None:
     ledgers = Counted(room=0)
     said = await decided(ledgers=ledgers)
-    assert said.gate == "daily_cap" and ledgers.released == [READY.sender] and said.reservations == ()
+    assert said.gate == "daily_cap" and ledgers.released == [READY.sender, HOST] and said.reservations == ()
 
 
 class Distrusting(StandingBrakes):

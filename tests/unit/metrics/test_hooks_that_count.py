@@ -31,6 +31,7 @@ from waybook.engine.hooks import (
     ProjectionState,
     SchedulerState,
     StepEnded,
+    StepRemarked,
     TimerHandedOver,
     TimerRearmed,
     TimersArmed,
@@ -74,6 +75,10 @@ TOLD: list[tuple[Details, dict[str, float]]] = [
     (
         ModelCallsUncounted("inbox", "draft", 2),
         {'waybook_model_calls_uncounted_total{agent="inbox",step="draft"}': 2},
+    ),
+    (
+        StepRemarked("inbox", "route", "gate:loop"),
+        {'waybook_step_remarks_total{agent="inbox",remark="gate:loop",step="route"}': 1},
     ),
     (CommandRefused("stale"), {'waybook_commands_refused_total{reason="stale"}': 1}),
     (CommandBuried("convicted"), {'waybook_dead_letters_total{reason="convicted"}': 1}),

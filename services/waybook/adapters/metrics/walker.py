@@ -23,6 +23,7 @@ from waybook.engine.hooks import (
     ModelCallsUncounted,
     StepEnded,
     StepOutcome,
+    StepRemarked,
     WalkerState,
 )
 
@@ -83,6 +84,9 @@ class WalkerMetrics:
             "waybook_model_calls_uncounted", "Answers of models that came without a count of their tokens.",
             ("agent", "step"), [(a, s) for a, names in (steps or {}).items() for s in names],
         )  # fmt: skip
+        self._remarks = Tally(
+            "waybook_step_remarks", "Words that steps say about their attempts.", ("agent", "step", "remark"), ()
+        )
         self._taken = Tally("waybook_deliveries", "Deliveries of commands taken.", ("consumer",), named)
         self._again = Tally(
             "waybook_redeliveries", "Deliveries of commands that were delivered before.", ("consumer",), named
@@ -96,7 +100,7 @@ class WalkerMetrics:
         self._moved = Tally("waybook_commands_moved", "Commands moved to the lane of a definition not carried here.")
         self._lost = Tally("waybook_claims_lost", "Times when all leases were lost to a pause.")
         self._counted = (
-            self._append, self._group, self._conflicts, self._steps, self._durations, self._approvals, self._uncounted, self._taken,
+            self._append, self._group, self._conflicts, self._steps, self._durations, self._approvals, self._uncounted, self._remarks, self._taken,
             self._again, self._refused, self._buried, self._moved, self._lost,
         )  # fmt: skip
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -105,6 +109,7 @@ class WalkerMetrics:
             StepEnded: self._step_ended,
             ApprovalMoved: lambda told: self._approvals.add((told.agent, told.step)),
             ModelCallsUncounted: lambda told: self._uncounted.add((told.agent, told.step), told.calls),
+            StepRemarked: lambda told: self._remarks.add((told.agent, told.step, told.remark)),
             GroupSent: lambda told: self._group.observe(told.size),
             CommandsTaken: self._commands_taken,
             CommandRefused: lambda told: self._refused.add((told.reason,)),

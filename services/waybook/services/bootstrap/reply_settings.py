@@ -25,7 +25,8 @@ class ReplySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     `unattended` lets replies leave that no gate objects to; `shadow` only notes that they would have. `threshold`: least
     confidence of the classification and least score of the draft. `daily_cap`: unattended replies a day, UTC;
-    `sender_daily_cap`: to one address. `without_guard`: also without a model that judges the incoming text. `autonomy`:
+    `sender_daily_cap`: to one address; `domain_hourly_cap`: to one host in an hour; `thread_cap`: in one conversation
+    within 30 days. `without_guard`: also without a model that judges the incoming text. `autonomy`:
     `rules` decide instead, by category and sender. `never_to`: addresses and hosts to which nothing goes. `breaker`: when
     bounces and complaints end it. `plugins`: gates of the owner's own.
     """
@@ -35,6 +36,8 @@ class ReplySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     threshold: Share = 0.8
     daily_cap: Count = 100
     sender_daily_cap: Count = 5
+    domain_hourly_cap: Count = 3
+    thread_cap: Count = 3
     longest_thread: Count = 20
     without_guard: bool = False
     autonomy: bool = False
@@ -55,6 +58,8 @@ class ReplySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             autonomy=self.autonomy and self.unattended,
             autonomy_rules=self.rules,
             sender_daily_cap=self.sender_daily_cap,
+            domain_hourly_cap=self.domain_hourly_cap,
+            thread_cap=self.thread_cap,
             longest_thread=self.longest_thread,
         )
 

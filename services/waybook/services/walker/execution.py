@@ -18,7 +18,7 @@ from waybook.agents.ledgers import Ledgers
 from waybook.agents.model import ModelRateLimited
 from waybook.agents.reading import StepBody
 from waybook.agents.run_context import RunContext, ThreadContext
-from waybook.engine.hooks import Hook, ModelCallsUncounted, ignore
+from waybook.engine.hooks import Hook, ModelCallsUncounted, StepRemarked, ignore
 from waybook.engine.inputs import Completed, Failed
 from waybook.engine.ports import Clock, PortError
 from waybook.engine.run import Action, Run
@@ -92,6 +92,8 @@ class Executor:
             return Completed(action.id, outputs, _elapsed(began))
         if context.model is not None:
             await self._count(run, action, context)
+        for word in context.remarks:
+            self._hook(StepRemarked(run.key.agent, action.step, word))
         return Completed(
             action=action.id,
             outputs=outputs,
