@@ -220,6 +220,19 @@ class Registry:
             raise UnstorableEvent(f"event {name} cannot be stored: {exc}") from exc
         return Origin(name, entry.schema, msgspec.Raw(payload), entry.ancestors)
 
+    def check_fields(self, stored: Origin) -> None:
+        """Whether the fields have the types of their class, which nobody looks at when an event is made.
+
+        Raises UnstorableEvent: who reads the event later would be blamed for it.
+        """
+        entry = self._entries.get(stored.event)
+        if entry is None or entry.schema != stored.schema:
+            return
+        try:
+            entry.decoder.decode(stored.payload)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+            raise UnstorableEvent(f"event {stored.event} cannot be stored, it could not be read: {exc}") from exc
+
     def read(self, published: EventPublished) -> Event:
         """The typed event that `published` holds, upcast when it is of an older version.
 

@@ -44,8 +44,12 @@ class AgentDefinition(msgspec.Struct, frozen=True):
         return self.registry.read_payload(event, schema, payload)
 
     def output(self, event: Event, branch: str | None = None) -> Output:
-        """An event as the engine stores it; its own label counts before `branch`. Raises UnstorableEvent."""
+        """An event as the engine stores it; its own label counts before `branch`.
+
+        Raises UnstorableEvent, also when a field does not have the type that its class says.
+        """
         stored = self.registry.encode(event)
+        self.registry.check_fields(stored)
         if event.BRANCH is not None:
             branch = str(getattr(event, event.BRANCH))[:MOST_LABEL]
         return Output(stored.event, stored.schema, stored.payload, event, branch, stored.ancestors)

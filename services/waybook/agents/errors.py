@@ -37,10 +37,16 @@ class NonRetryable(TerminalError):
     """Raised by a step: trying again cannot help, so the action fails once and is marked exhausted."""
 
 
+MOST_WAIT_S = 366 * 86_400.0
+"""A year: nobody who asks to be left alone for longer will be asked again by a timer."""
+
+
 class RetryAfter(RetryableError):
-    """Raised by a step that was told to wait: not before `seconds` from now."""
+    """Raised by a step that was told to wait: not before `seconds` from now, 0 to a year. ValueError for anything else."""
 
     def __init__(self, seconds: float, message: str | None = None) -> None:
+        if not 0 <= seconds <= MOST_WAIT_S:
+            raise ValueError(f"RetryAfter takes 0 to {MOST_WAIT_S:.0f} seconds, not {seconds!r}")
         super().__init__(message or f"told to wait {seconds:g} s")
         self.seconds = seconds
 

@@ -14,6 +14,7 @@ from waybook.agents.run_context import RunContext
 from waybook.agents.signature import Signature
 from waybook.engine.definition import Decode, Gate, Step
 from waybook.engine.dispatch import bind
+from waybook.engine.errors import text_of
 from waybook.engine.run import Published, Run
 
 
@@ -35,7 +36,12 @@ def gate(
         arguments = bound_events(run, bindings, asks, decode)
         for name, kind in signature.injected.items():
             arguments[name] = injected(kind, run, config, step_config)
-        return bool(_at_once(function(**arguments)))
+        try:
+            return bool(_at_once(function(**arguments)))
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # `sys.exit()`, a panic: the process is not a precondition's to end
+            raise NotPure(f"a precondition raised {type(error).__name__}: {text_of(error)}") from error
 
     ask.__name__ = function.__name__
     return ask

@@ -3,7 +3,7 @@
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-MOST_S = 366 * 86_400
+from waybook.agents.errors import MOST_WAIT_S
 
 
 def retry_after_s(header: str | None, now_ms: int) -> float | None:
@@ -13,11 +13,11 @@ def retry_after_s(header: str | None, now_ms: int) -> float | None:
     """
     text = (header or "").strip()
     if text.isascii() and text.isdigit():
-        return float(min(int(text[:12]), MOST_S))
+        return min(float(text[:12]), MOST_WAIT_S)
     try:
         moment = parsedate_to_datetime(text)
     except (TypeError, ValueError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return min(max(0.0, moment.timestamp() - now_ms / 1000), float(MOST_S))
+    return min(max(0.0, moment.timestamp() - now_ms / 1000), MOST_WAIT_S)

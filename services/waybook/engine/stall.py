@@ -4,6 +4,7 @@ import msgspec
 
 from waybook.engine.definition import Definition
 from waybook.engine.dispatch import bind, missing_inputs
+from waybook.engine.errors import text_of
 from waybook.engine.run import Run, execution_key
 
 ASKING = frozenset({"request", "delegation"})
@@ -54,7 +55,7 @@ def false_preconditions(definition: Definition, run: Run) -> dict[str, str]:
             try:
                 answer = gate(run, trigger)
             except Exception as error:  # noqa: BLE001  whatever it raises is told
-                found[name] = f"{_named(gate)} raised for {trigger.event} {trigger.name}: {error}"
+                found[name] = f"{_named(gate)} raised for {trigger.event} {trigger.name}: {text_of(error)}"
                 break
             if not answer:
                 found[name] = f"{_named(gate)} was false for {trigger.event} {trigger.name}"

@@ -37,11 +37,11 @@ from waybook.engine.needs import needs
 from waybook.engine.ports import AppendConflict, CommitTooLarge, Delivery, PortError
 from waybook.engine.run import Run
 from waybook.events.codec import UnstorableCommit
-from waybook.events.engine import Failure
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
 from waybook.services.walker.bodies import Bodies
 from waybook.services.walker.effects import RunLost
+from waybook.services.walker.execution import not_storable
 from waybook.services.walker.hearing import received, tell, tell_error
 from waybook.services.walker.item import Item
 from waybook.services.walker.later import Later
@@ -246,9 +246,8 @@ class RunActor:
             await self._decide(batch[middle:])
             return
         one, delivery = batch[0].input, batch[0].delivery
-        if isinstance(one, Completed):
-            failure = Failure(type(error).__name__, str(error), retryable=False)
-            await self._decide([Item(Failed(one.action, failure, one.duration_ms, model=one.model, usage=one.usage))])
+        if isinstance(one, Completed | Failed) and (failed := not_storable(one, error)) is not None:
+            await self._decide([Item(failed)])
         elif batch[0].heard is not None:
             tell_error(batch[0], error)
         elif delivery is not None:

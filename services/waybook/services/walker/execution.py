@@ -12,12 +12,13 @@ from waybook.agents.context import StepContext
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.displayer import Displayer
 from waybook.agents.effects import Effects, OperationFailed
-from waybook.agents.errors import RetryAfter, StepDeadlinePassed
+from waybook.agents.errors import MOST_WAIT_S, RetryAfter, StepDeadlinePassed
 from waybook.agents.gate import injected
 from waybook.agents.ledgers import Ledgers
 from waybook.agents.model import ModelRateLimited
 from waybook.agents.reading import StepBody
 from waybook.agents.run_context import RunContext, ThreadContext
+from waybook.engine.errors import text_of
 from waybook.engine.hooks import Hook, ModelCallsUncounted, StepRemarked, ignore
 from waybook.engine.inputs import Completed, Failed
 from waybook.engine.ports import Clock, PortError
@@ -31,7 +32,6 @@ from waybook.services.walker.meter import Meter
 log = logging.getLogger(__name__)
 
 PORT_PAUSE_S = 0.5
-MOST_ERROR_TEXT = 4000  # characters of an exception's text that a commit keeps
 
 
 class Beside(Protocol):
@@ -72,7 +72,7 @@ class Executor:
         self._hook = hook
 
     async def run(self, definition: AgentDefinition, run: Run, action: Action) -> Completed | Failed:
-        """The attempt's result. An exception of the body is a Failed; a port that is away is waited for."""
+        """The attempt's result. Whatever the body raises is a Failed; a port that is away is waited for."""
         body = definition.bodies[action.step]
         context = _context(run, action) if body.signature.injected else None
         began = time.perf_counter()
@@ -84,7 +84,9 @@ class Executor:
                 raise
             # Something that the body waited for was cancelled, not the body.
             return self._failed(action, error, began, context)
-        except Exception as error:  # noqa: BLE001  any exception of a step is its failure (DESIGN 4, "Retry")
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # meant for the process, not for the step
+        except BaseException as error:  # noqa: BLE001  whatever else a step raises is its failure, `sys.exit()` included
             if context is not None and context.model is not None:
                 await self._count(run, action, context)
             return self._failed(action, error, began, context)
@@ -188,8 +190,7 @@ class Executor:
         wait_ms = _wait_ms(error)
         if wait_ms is not None:
             not_before = self._clock.now() + wait_ms
-        name = type(error).__name__
-        failure = Failure(name, (str(error) or name)[:MOST_ERROR_TEXT], not isinstance(error, TerminalError))
+        failure = Failure(type(error).__name__, text_of(error), not isinstance(error, TerminalError | SystemExit))
         log.info("step failed", extra={"action": "step_failed", "step": action.step, "error": failure.text})
         return Failed(
             action=action.id,
@@ -199,6 +200,15 @@ class Executor:
             model=context.model if context is not None else None,
             usage=context.usage if context is not None else None,
         )
+
+
+def not_storable(result: Completed | Failed, error: Exception) -> Failed | None:
+    """The failure of a step whose result no commit can hold; None where nothing is left of it to take away."""
+    failure = Failure(type(error).__name__, text_of(error), retryable=False)
+    if isinstance(result, Completed):
+        return Failed(result.action, failure, result.duration_ms, model=result.model, usage=result.usage)
+    bare = Failed(result.action, failure, result.duration_ms)
+    return bare if result.model is not None or result.usage is not None or result.error.type != failure.type else None
 
 
 async def _nowhere(event: DisplayEvent, offset: int) -> None:
@@ -288,7 +298,8 @@ def _elapsed(began: float) -> int:
 
 
 def _wait_ms(error: BaseException) -> int | None:
-    """How long the other side asked to wait, None when it did not."""
+    """How long the other side asked to wait, a year at most; None when it did not."""
     if isinstance(error, RetryAfter):
         return round(error.seconds * 1000)
-    return error.retry_after_ms if isinstance(error, ModelRateLimited | OperationFailed) else None
+    asked = error.retry_after_ms if isinstance(error, ModelRateLimited | OperationFailed) else None
+    return min(asked, round(MOST_WAIT_S * 1000)) if asked is not None else None
