@@ -11,10 +11,12 @@ from waybook.agents.flow import flow_findings
 from waybook.agents.injection import (
     ENGINE_PROVIDES,
     PRECONDITION_MAY_ASK,
+    instead_of,
     is_config,
     is_step_config,
     name_of,
 )
+from waybook.agents.options import option_findings, setting_findings
 from waybook.agents.reading import Sheet, StepBody, read
 from waybook.agents.source import source_findings
 from waybook.events.typed import DisplayEvent, Event, ExceptionEvent, StopEvent
@@ -25,7 +27,8 @@ def check(agent: type[Agent], provides: Collection[type] | None = None) -> tuple
 
     `provides` are types that the installation gives to steps that ask for them; by default those of `Agent.uses`.
     """
-    return _checked(agent, tuple(agent.uses if provides is None else provides))
+    uses = agent.uses if isinstance(agent.uses, tuple | list) else ()  # a finding says so if it is anything else
+    return _checked(agent, tuple(uses if provides is None else provides))
 
 
 @lru_cache(maxsize=32)
@@ -36,7 +39,9 @@ def _checked(agent: type[Agent], provides: tuple[type, ...]) -> tuple[Finding, .
 
 def check_sheet(sheet: Sheet, provides: Collection[type] | None) -> tuple[Finding, ...]:
     """`check` of a class that was read. Without `provides` it is not asked whether things other than events are there."""
-    found: list[Finding] = []
+    found = list(setting_findings(sheet))
+    if found:
+        return tuple(found)
     for body in sheet.bodies:
         found.extend(body.signature.findings)
         for one in _OF_A_STEP:
@@ -44,6 +49,7 @@ def check_sheet(sheet: Sheet, provides: Collection[type] | None) -> tuple[Findin
         found.extend(_injected(sheet, body, provides))
     found.extend(_duplicates(sheet))
     found.extend(_branches(sheet))
+    found.extend(option_findings(sheet))
     found.extend(flow_findings(sheet))
     found.extend(source_findings(sheet))
     found.sort(key=lambda f: (f.level, f.file, f.line))
@@ -197,9 +203,12 @@ def _injected(sheet: Sheet, body: StepBody, provides: Collection[type] | None) -
             text = f"`{body.name}({name}: {name_of(kind)})`: give it with `@step(config={name_of(kind)}(...))`"
         else:
             known = ", ".join(name_of(k) for k in (sheet.agent.config, *ENGINE_PROVIDES, *provides))
+            way_out = f"Provide it where the walker is made, and name it in `{sheet.agent.__name__}.uses`."
+            if meant := instead_of(kind):
+                way_out = f"Several events are taken as {meant}."
             text = (
                 f"`{body.name}({name}: {name_of(kind)})` is neither an event nor something the engine provides; there is "
-                f"{known}. Provide it where the walker is made, and name it in `{sheet.agent.__name__}.uses`."
+                f"{known}. {way_out}"
             )
         yield body.place.finding("UNRESOLVABLE_PARAMETER", text, name)
     if body.precondition is None or body.options.precondition is None:

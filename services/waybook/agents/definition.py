@@ -18,7 +18,6 @@ from waybook.agents.reading import StepBody, read
 from waybook.engine.definition import HASH_DIGITS, SHAPE_DIGITS, Decode, Definition, EventKind, Gate, Step
 from waybook.engine.inputs import Output
 from waybook.events.registry import Registry
-from waybook.events.subjects import check_token
 from waybook.events.typed import DecisionEvent, Event, ExternalEvent, RequestEvent, StartEvent, StopEvent
 
 MOST_LABEL = 100
@@ -76,8 +75,8 @@ def define(agent: type[Agent]) -> AgentDefinition:
 
     Whether things other than events that steps ask for are provided is checked by who provides them.
     """
-    name = check_token("the agent's name", agent.name or agent.__name__.lower())
     sheet = read(agent)
+    name = sheet.name
     if not sheet.bodies:
         raise DefinitionError(f"agent {name} has no step; mark its methods with @step")
     wrong = errors(check_sheet(sheet, None))

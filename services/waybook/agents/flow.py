@@ -76,7 +76,10 @@ def _unreachable(sheet: Sheet, bodies: list[StepBody], reached: set[str]) -> Ite
 
 
 def _ends(sheet: Sheet) -> Iterator[Finding]:
+    """Not asked while a signature cannot be read: what it takes and returns may be the very thing."""
     name = sheet.agent.__name__
+    if any(f.code == "UNRESOLVABLE_PARAMETER" for b in sheet.bodies for f in b.signature.findings):
+        return
     taken = {t for b in sheet.bodies for p in b.signature.parameters for t in p.types}
     returned = {t for b in sheet.bodies for t in b.signature.outputs}
     if not any(issubclass(c, StartEvent) for c in sheet.classes if c.__name__ in taken):

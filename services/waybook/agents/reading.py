@@ -89,7 +89,7 @@ def _body(agent: type[Agent], name: str, function: Callable[..., Any]) -> StepBo
     place = place_of(function, agent.__name__, name)
     asked = options.precondition
     precondition = None
-    if asked is not None:
+    if callable(asked):
         precondition = read_signature(asked, place_of(asked, agent.__name__, name), method=False)
     is_async = inspect.iscoroutinefunction(function)
     signature = read_signature(function, place)

@@ -28,13 +28,14 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 class _Input(msgspec.Struct, frozen=True):
-    """What one annotation asks for. `nullable`: it may also be none."""
+    """What one annotation asks for. `nullable`: it may also be none. `mixed`: a list, or a single event."""
 
     classes: tuple[type[Event], ...] = ()
     many: bool = False
     size: Any = None
     nullable: bool = False
     other: Any = None
+    mixed: bool = False
 
 
 def read_signature(function: Callable[..., Any], place: Place, *, method: bool = True) -> Signature:
@@ -42,7 +43,7 @@ def read_signature(function: Callable[..., Any], place: Place, *, method: bool =
     reader = _Reader(place, function.__name__)
     try:
         hints = get_type_hints(function, include_extras=True)
-    except NameError as error:
+    except (NameError, SyntaxError, AttributeError, TypeError) as error:
         text = f"an annotation cannot be resolved: {error}; import the name where the step is defined"
         reader.find("UNRESOLVABLE_PARAMETER", text)
         hints = {}
@@ -82,6 +83,8 @@ class _Reader:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             self.find("UNRESOLVABLE_PARAMETER", f"`*{name}` cannot be filled; name each input with its type", name)
             return
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            self.find("UNRESOLVABLE_PARAMETER", f"`{name}` has to be given by name; take out the `/` behind it", name)
         if name not in hints:
             if not any(f.parameter is None for f in self.findings):
                 text = f"parameter `{name}` has no type; write the event type that it takes"
@@ -97,6 +100,10 @@ class _Reader:
             text = (
                 f"`{name}` mixes events with {wanted.other!r}; a parameter takes events, or one thing that is provided"
             )
+            self.find("UNRESOLVABLE_PARAMETER", text, name)
+        if wanted.mixed:
+            types_ = " | ".join(c.__name__ for c in wanted.classes)
+            text = f"`{name}` mixes a list of events with a single one; take `list[{types_}]`, or two parameters"
             self.find("UNRESOLVABLE_PARAMETER", text, name)
         self.parameters.append(self._event_parameter(parameter, wanted))
         self.taken.extend(wanted.classes)
@@ -146,7 +153,7 @@ class _Reader:
 
 def _input(hint: Any) -> _Input:
     """What an annotation asks for."""
-    nullable, many, size, other = False, False, None, None
+    nullable, many, single, size, other = False, False, False, None, None
     classes: list[type[Event]] = []
     for member in _members(hint):
         if member is type(None):
@@ -159,9 +166,10 @@ def _input(hint: Any) -> _Input:
             many = many or bool(found)
         else:
             found = _classes(inner)
+            single = single or bool(found)
         classes.extend(found)
         other = other if found else inner
-    return _Input(tuple(classes), many, size, nullable, other)
+    return _Input(tuple(classes), many, size, nullable, other, many and single)
 
 
 def _unmark(hint: Any) -> tuple[Any, Any]:

@@ -49,12 +49,13 @@ def source_findings(sheet: Sheet) -> Iterator[Finding]:
         source = _source(body.function)
         if source is not None:
             yield from _config_lie(body, source)
+            yield from _untold_output(body, source)
             yield from _blank_agents(body, source)
             for context in _named(body.signature, RunContext):
                 writes.extend((body, use) for use in _writes(body, source, context))
                 reads.extend(_reads(body.name, source, context))
         asked = body.options.precondition
-        of_gate = _source(asked) if asked is not None else None
+        of_gate = _source(asked) if callable(asked) else None
         if of_gate is not None and body.precondition is not None and asked is not None:
             for context in _named(body.precondition, RunContext):
                 reads.extend(_reads(f"{asked.__name__} of {body.name}", of_gate, context))
@@ -148,6 +149,32 @@ def _conditions(tree: Function, taint: _Taint) -> Iterator[tuple[int, frozenset[
 
     for statement in tree.body:
         yield from inside(statement, frozenset())
+
+
+# --- a result without a type
+
+
+def _untold_output(body: StepBody, source: _Source) -> Iterator[Finding]:
+    """A step that returns something and says no type would fail whenever it runs."""
+    if "return" in getattr(body.function, "__annotations__", {}):
+        return
+    for node in _own(source.tree):
+        if isinstance(node, ast.Return) and not (node.value is None or _is_none(node.value)):
+            text = f"`{body.name}` returns something and says no type; write it behind the arrow: `-> Event`"
+            yield body.place.finding("INVALID_OUTPUT", text, line=source.offset + node.lineno)
+            return
+
+
+def _own(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions inside it."""
+    for child in ast.iter_child_nodes(tree):
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            yield child
+            yield from _own(child)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 # --- context smuggle

@@ -1,11 +1,13 @@
 """The `@step` mark on a method of an agent."""
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any, TypeVar, overload
 
 import msgspec
 
 from waybook.agents.config import StepConfig
+from waybook.agents.errors import DefinitionError
 from waybook.engine.definition import TEN_MINUTES_MS, RetryPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,6 +43,7 @@ def step(
     retry: RetryPolicy = ...,
     deadline_s: float = ...,
     max_executions: int | None = ...,
+    max_executions_per_run: int | None = ...,
     stop_on_error: bool = ...,
     depends: tuple[Any, ...] = ...,
     precondition: Callable[..., Any] | None = ...,
@@ -50,11 +53,26 @@ def step(
 def step(function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
     """Marks a method as a step: its parameters' types are its inputs, its return type its outputs.
 
-    Use it bare or with options (`StepOptions`). The function itself stays as it is.
+    Use it bare or with options (`StepOptions`); `max_executions_per_run` is another name of `max_executions`. The
+    function itself stays as it is. Raises DefinitionError for an option that there is not, and for what is no method.
     """
+    if "max_executions_per_run" in options:
+        options["max_executions"] = options.pop("max_executions_per_run")
+    for name in options:
+        if name not in StepOptions.__struct_fields__:
+            near = get_close_matches(name, StepOptions.__struct_fields__, 1, 0.5)
+            meant = f"; is `{near[0]}` meant?" if near else ""
+            raise DefinitionError(
+                f"`@step` has no option `{name}`{meant} It takes {', '.join(StepOptions.__struct_fields__)}"
+            )
     chosen = StepOptions(**options)
 
     def mark(target: F) -> F:
+        if isinstance(target, staticmethod | classmethod):
+            kind, name = type(target).__name__, target.__name__
+            raise DefinitionError(
+                f"`{name}` is a {kind}; a step is a method: write `async def {name}(self, ...)` alone"
+            )
         setattr(target, MARK, chosen)
         return target
 
