@@ -11,9 +11,15 @@ def check_size(draft: Draft) -> None:
     """Raises CommitTooLarge, naming the largest field, when the payload is over 256 KiB."""
     size = len(draft.payload)
     if size > MAX_COMMIT_BYTES:
+        largest = largest_field(draft.payload)
+        way_out = "put what is over 64 KiB into the object bucket"
+        if largest.startswith("events ("):  # none of them alone
+            way_out = (
+                "these are many small events: let a step return fewer at once, and an event after which it returns more"
+            )
         raise CommitTooLarge(
             f"the commit on {draft.subject} has {size} bytes, allowed are {MAX_COMMIT_BYTES}; "
-            f"the largest field is {largest_field(draft.payload)}; put what is over 64 KiB into the object bucket"
+            f"the largest field is {largest}; {way_out}"
         )
 
 

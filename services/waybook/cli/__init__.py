@@ -2,16 +2,19 @@
 
 import sys
 from contextlib import suppress
+from typing import NoReturn
 
-from waybook.cli.app import app
-from waybook.cli.output import ReaderGone, fail, prepare_output
-from waybook.events.errors import InvalidInput, WaybookError
-
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
 
 def main() -> None:
     """Runs a command. Exit codes: 0 done, 1 refused or failed, 2 usage."""
+    try:
+        from waybook.cli.app import app
+        from waybook.cli.output import ReaderGone, fail, prepare_output
+        from waybook.events.errors import InvalidInput, WaybookError
+    except ModuleNotFoundError as error:
+        _lacking(error)
     prepare_output()
     try:
         app()
@@ -22,3 +25,11 @@ def main() -> None:
     finally:
         with suppress(ReaderGone):
             sys.stdout.flush()
+
+
+def _lacking(error: ModuleNotFoundError) -> NoReturn:
+    """The core is installed alone: its script is there, what it needs is an extra."""
+    if error.name is None or error.name.split(".")[0] == "waybook":
+        raise error
+    sys.stderr.write(f"error: the command line needs the package {error.name}: pip install 'waybook[all]'\n")
+    raise SystemExit(2) from error

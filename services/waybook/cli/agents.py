@@ -152,7 +152,9 @@ def _show(told: AgentRun) -> None:
     for request in told.requests:
         answer = f"waybook signal {told.run} EVENT --agent {told.agent} --request {request.name} --data JSON"
         out.print(f"asks   {request.event} {request.name}; answer: {answer}", markup=False, soft_wrap=True)
+    if told.error is not None:
+        out.print(f"error  {told.error}", markup=False, soft_wrap=True)
     if told.reason is not None:
         out.print(f"why    {told.reason}", markup=False)
     if told.stop is not None:
-        out.print(f"stop   {told.stop} {msgspec.json.encode(told.result).decode()}", markup=False)
+        out.print(f"stop   {told.stop} {msgspec.json.encode(told.result).decode()}", markup=False, soft_wrap=True)

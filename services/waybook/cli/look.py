@@ -14,7 +14,7 @@ from waybook.cli.held import held
 from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.output import out, print_json, print_table, when
 from waybook.cli.running import run_async
-from waybook.cli.runs import find_run
+from waybook.cli.runs import find_run, is_class
 from waybook.cli.strangers import shown
 from waybook.engine.hold import why as explain
 from waybook.engine.ports import lane_consumer
@@ -26,8 +26,9 @@ from waybook.inbox.remarks import DATE_OFF
 from waybook.inbox.starting import RAW
 from waybook.inbox.table import STATES
 from waybook.projections.errors import NoReadModels
-from waybook.services.bootstrap.agent_job import own_agents
+from waybook.services.bootstrap.agent_job import on_grid, own_agents
 from waybook.services.bootstrap.installation import Installation, looked_at
+from waybook.services.bootstrap.loading import load_agent
 from waybook.services.bootstrap.mail_agent import mail_agent
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.reading.access import note_access
@@ -108,9 +109,11 @@ async def _messages(
     return []
 
 
-def actions(run: RunId, by: Actor = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+def actions(
+    run: RunId, agent: Agent = "inbox", by: Actor = None, data_dir: DataDir = None, as_json: Json = False
+) -> None:
     """List every attempt at every step of a run, in order. Who looked is recorded."""
-    rows = run_async(_actions(Settings.load(), run, actor_name(by), data_dir))
+    rows = run_async(_actions(Settings.load(), run, agent, actor_name(by), data_dir))
     if as_json:
         print_json(rows)
         return
@@ -126,9 +129,9 @@ def actions(run: RunId, by: Actor = None, data_dir: DataDir = None, as_json: Jso
     )  # fmt: skip
 
 
-async def _actions(settings: Settings, run: str, actor: str, data_dir: Path | None) -> list[dict[str, Any]]:
+async def _actions(settings: Settings, run: str, agent: str, actor: str, data_dir: Path | None) -> list[dict[str, Any]]:
     async with looked_at(settings, "actions", data_dir) as installation:
-        key = await find_run(installation, run, "inbox")
+        key = await find_run(installation, run, agent)
         async with caught_up(installation) as models:
             rows = await models.actions(key.run, agent=key.agent, tenant=key.tenant)
         if rows:
@@ -247,10 +250,13 @@ async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) 
             if dead is None:
                 raise
             raise UnknownRun(f"{error}; its {dead.verb} ({dead.command}) stands in DEAD: {dead.reason}") from error
-        carried = [mail_agent(settings)[0], *own_agents(settings)]
+        named = [on_grid(settings, load_agent(agent))] if is_class(agent) else []
+        carried = [*named, mail_agent(settings)[0], *own_agents(settings)]
         definition = next((d for d in carried if d.engine.agent == folded.agent), carried[0])
         if folded.agent != definition.engine.agent:
-            raise TerminalError(f"agent {folded.agent} is not carried here; name it in WAYBOOK_AGENTS")
+            raise TerminalError(
+                f"agent {folded.agent} is not known here: say --agent MODULE:AGENT, or name it in WAYBOOK_AGENTS"
+            )
         own = definition.engine.carries(folded.definition)
         elsewhere = not own and await wiring.commands.is_taken(lane_consumer(folded.definition).name)
         scheduler = bool(folded.timers) and await NatsTimers(wiring.connection).is_served()

@@ -51,7 +51,9 @@ ModelName = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON to standard output instead of a table.")]
-Agent = Annotated[str, typer.Option("--agent", help="The agent that the run belongs to.")]
+Agent = Annotated[
+    str, typer.Option("--agent", metavar="AGENT", help="The agent that the run belongs to: its name, or MODULE:AGENT.")
+]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or its first characters when they are enough.")]
 Paths = Annotated[
     list[Path],

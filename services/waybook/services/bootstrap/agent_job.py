@@ -28,7 +28,8 @@ POLL_S = 0.02
 class AgentRun(msgspec.Struct, frozen=True):
     """Where a run stands. `result` are the fields of its stop event, `stop` that event's type.
 
-    `requests` are questions that nobody answered; `waybook signal RUN EVENT --request NAME` does.
+    `requests` are questions that nobody answered; `waybook signal RUN EVENT --request NAME` does. `error`: the step that
+    failed, and what it said.
     """
 
     run: str
@@ -40,6 +41,7 @@ class AgentRun(msgspec.Struct, frozen=True):
     stop: str | None = None
     result: dict[str, Any] | None = None
     reason: str | None = None
+    error: str | None = None
 
 
 def own_agents(settings: Settings) -> list[AgentDefinition]:
@@ -55,18 +57,30 @@ def on_grid(settings: Settings, agent: type[Agent]) -> AgentDefinition:
 def start_payload(
     agent: type[Agent], event: str | None, data: dict[str, Any], configuration: dict[str, Any]
 ) -> StartPayload:
-    """The start of a run with the agent's start event `event`, by default its only one. Raises InvalidInput."""
+    """The start of a run with the agent's start event `event`, by default its only one.
+
+    Raises InvalidInput, for a field that there is not as well: it is a slip of the pen.
+    """
     definition = define(agent)
     starts = {n: c for n, c in definition.events.items() if issubclass(c, StartEvent)}
     if event is None and len(starts) == 1:
         event = next(iter(starts))
     if event not in starts:
         raise InvalidInput(f"with which event does the run start? {definition.engine.agent} takes {', '.join(starts)}")
+    _known(event, starts[event], data)
+    _known("the configuration", agent.config, configuration)
     try:
         output = definition.output(msgspec.convert(data, starts[event]))
     except msgspec.ValidationError as error:
         raise InvalidInput(f"{event} cannot be {data!r}: {error}") from error
     return StartPayload(event=output.event, schema=output.schema, body=output.payload, configuration=configuration)
+
+
+def _known(what: str, cls: type[msgspec.Struct], data: dict[str, Any]) -> None:
+    fields = [field.encode_name for field in msgspec.structs.fields(cls)]
+    for name in data:
+        if name not in fields:
+            raise InvalidInput(f"{what} has no field `{name}`; its fields: {', '.join(fields) or 'none'}")
 
 
 async def start_and_wait(
@@ -147,4 +161,5 @@ def _told(definition: AgentDefinition, key: RunKey, run: Run | None, held: Hold)
         stop=stop.event if stop is not None else None,
         result=msgspec.json.decode(stop.payload) if stop is not None else None,
         reason=run.reason,
+        error=answer.error,
     )

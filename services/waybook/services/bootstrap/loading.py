@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -62,7 +63,14 @@ def _module(name: str) -> ModuleType:
         text = f"{name} cannot be imported: {error}; write MODULE:AGENT or FILE.py:AGENT"
         raise NoSuchAgent(text) from error
     except Exception as error:
-        raise NoSuchAgent(f"importing {name} raises {type(error).__name__}: {error}") from error
+        raise NoSuchAgent(f"importing {name} raises {type(error).__name__}{_place(error)}: {error}") from error
+
+
+def _place(error: Exception) -> str:
+    """Where in the author's own code it was raised: the last line that is none of ours, nor of Python's."""
+    ours = str(Path(__file__).parents[2])
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((ours, "<frozen"))]
+    return f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
 def _from_file(path: Path) -> ModuleType:
