@@ -126,9 +126,9 @@ class Walk:
         self.workers: list[Worker] = []
         self._mail: MailStart | None = None
 
-    def of_a_mail(self) -> None:
+    def of_a_mail(self, raw: bytes = MAIL) -> None:
         """The built-in agent walks a real mail, instead of the agent that does nothing."""
-        self._mail = mail_start(MAIL, tenant=self.tenant, mailbox="inbox", received_at=_now())
+        self._mail = mail_start(raw, tenant=self.tenant, mailbox="inbox", received_at=_now())
         assert self._mail.payload.thread is not None
         self.key = self._mail.key
         self.thread = RunKey(self.tenant, "@thread", self._mail.payload.thread)
