@@ -41,7 +41,7 @@ def gate(
         except (Exception, KeyboardInterrupt):
             raise
         except BaseException as error:  # `sys.exit()`, a panic: the process is not a precondition's to end
-            raise NotPure(f"a precondition raised {type(error).__name__}: {text_of(error)}") from error
+            raise NotPure(f"a precondition raised {text_of(error)}") from error
 
     ask.__name__ = function.__name__
     return ask

@@ -21,6 +21,8 @@ def text_of(error: BaseException) -> str:
         text = str(error)
     except Exception as broken:  # noqa: BLE001  an author's own `__str__` may raise anything
         return f"{name}, whose text cannot be made: {type(broken).__name__}"
+    if not isinstance(error, Exception):
+        text = f"{name}: {text}"  # `sys.exit(3)` would say 3
     return (text or name)[:MOST_ERROR_TEXT].encode("utf-8", "replace").decode("utf-8")
 
 

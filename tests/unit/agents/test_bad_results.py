@@ -74,7 +74,7 @@ BAD = {
     "a class": (lambda run: Amount, "count returned StructMeta; it declares Amount"),
     "a list in a list": (lambda run: [[Amount(cents=1)]], "count returned list; it declares Amount"),
     "a context with half a letter": (lambda run: [Amount(cents=1)] if run.set("k", "\ud800") else [], "surrogates"),
-    "sys.exit": (lambda run: leave(), "cannot read the file \\?"),
+    "sys.exit": (lambda run: leave(), "SystemExit: cannot read the file \\?"),
     "a panic": (lambda run: raises(Panic("out of memory")), "out of memory"),
     "an error that has no text": (lambda run: raises(Mute()), "Mute, whose text cannot be made: RuntimeError"),
     "an error with half a letter": (lambda run: raises(ValueError("no \udc80 file")), "no \\? file"),
