@@ -13,7 +13,7 @@ from waybook.events import engine as e
 from waybook.projections.changes import Handler, MessageRow, RunChange
 from waybook.projections.hold import FAILED, hold
 from waybook.projections.progress import to_bytes
-from waybook.projections.storable import json_text, raw_json, text
+from waybook.projections.storable import json_text, text
 
 NAME = "inbound_messages"
 KEY = ("tenant", "agent", "run")
@@ -75,7 +75,7 @@ def _member(raw: msgspec.Raw | msgspec.UnsetType) -> str | None:
     value = msgspec.json.decode(raw)
     if value is None or isinstance(value, str):
         return _text(value)
-    return raw_json(bytes(raw))
+    return bytes(raw).decode("utf-8", "replace")
 
 
 def _text(value: str | None) -> str | None:

@@ -1,4 +1,8 @@
-"""Text and JSON as PostgreSQL takes them: it refuses NUL everywhere, and lone surrogates and huge numbers in jsonb."""
+"""Text and JSON as PostgreSQL takes them: it refuses NUL everywhere, and lone surrogates and huge numbers in jsonb.
+
+Text is cleaned at once. JSON is long and almost always clean, so it is cleaned only after PostgreSQL has refused it;
+`clean_json` leaves what is not refused as it is, so that a value's row does not depend on its neighbours.
+"""
 
 import json
 import re
@@ -7,8 +11,12 @@ from typing import Any
 import msgspec
 
 REPLACEMENT = "\ufffd"
+DIGITS_BEFORE_POINT = 131_072
+DIGITS_AFTER_POINT = 16_383
+"""The most that a number of PostgreSQL has."""
+
 _DIRTY = re.compile(r"[\x00\ud800-\udfff]")
-_HUGE = re.compile(rb"[0-9](?:[eE][+-]?[0-9]{4}|[0-9]{999})")
+_NUMBER = re.compile(r"-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?)0*(\d+))?")
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -20,20 +28,16 @@ def text(value: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """`value` as JSON that jsonb takes."""
+    """`value` as JSON, which PostgreSQL may refuse."""
     try:
-        encoded = _encode(value)
+        return _encode(value).decode("utf-8", "replace")
     except UnicodeEncodeError:
-        encoded = _encode(_clean(value))
-    return raw_json(encoded)
+        return _encode(_clean(value)).decode("utf-8", "replace")
 
 
-def raw_json(encoded: bytes | memoryview) -> str:
-    """JSON bytes as JSON text that jsonb takes."""
-    data = bytes(encoded)
-    if b"\\u" not in data and _HUGE.search(data) is None:
-        return data.decode("utf-8", "replace")
-    return _encode(_clean(json.loads(data, parse_int=_integer, parse_float=_number))).decode()
+def clean_json(value: str) -> str:
+    """JSON that jsonb takes: U+FFFD for what `text` replaces, texts for numbers that are too long."""
+    return _encode(_clean(json.loads(value, parse_int=_number, parse_float=_number))).decode()
 
 
 def _clean(value: Any) -> Any:
@@ -46,10 +50,15 @@ def _clean(value: Any) -> Any:
     return value
 
 
-def _integer(digits: str) -> int | str:
-    return int(digits) if len(digits) < 1000 else digits
-
-
-def _number(digits: str) -> float | str:
-    number = float(digits)
-    return digits if number in (float("inf"), float("-inf")) else number
+def _number(digits: str) -> msgspec.Raw | str:
+    """The number as it stands, or the text of one that PostgreSQL refuses."""
+    found = _NUMBER.fullmatch(digits)
+    assert found is not None
+    before, after, sign, exponent = found[1], found[2] or "", found[3], found[4] or "0"
+    if len(exponent) > 9:
+        return digits
+    shift = -int(exponent) if sign == "-" else int(exponent)
+    significant = (before + after).lstrip("0")
+    size = len(significant) - len(after) + shift if significant else 0
+    fits = size <= DIGITS_BEFORE_POINT and len(after) - shift <= DIGITS_AFTER_POINT
+    return msgspec.Raw(digits.encode()) if fits else digits

@@ -10,6 +10,7 @@ from waybook.events.subjects import RunKey
 from waybook.projections import agent_actions, approvals, inbound_messages, operations, timers
 from waybook.projections.batch import fold_batch, runs_of
 from waybook.projections.changes import RunChange
+from waybook.projections.cleaning import clean
 from waybook.projections.errors import PositionMoved
 from waybook.projections.generation import Generation
 from waybook.projections.log import Batch
@@ -76,19 +77,26 @@ class Tables:
         and what PostgreSQL raises.
         """
         try:
-            await self._apply(batch, before, self._copy)
-        except asyncpg.UniqueViolationError as exc:
-            extra = {"action": "rows_in_the_way", "stream": self.stream, "error": str(exc)}
-            log.warning("rows that nothing in the log has made are in the way; the log wins", extra=extra)
-            await self._apply(batch, before, self._insert)
+            await self._apply(batch, before)
+        except (asyncpg.UniqueViolationError, asyncpg.DataError) as exc:
+            extra = {
+                "action": "batch_applied_with_care",
+                "stream": self.stream,
+                "error": f"{type(exc).__name__}: {exc}",
+            }
+            log.info("PostgreSQL refuses a batch as it is", extra=extra)
+            await self._apply(batch, before, careful=True)
 
-    async def _apply(self, batch: Batch, before: Mark, fill: _Fill) -> None:
+    async def _apply(self, batch: Batch, before: Mark, *, careful: bool = False) -> None:
+        """`careful` takes longer: JSON is cleaned first, and rows that are in the way give way to the log."""
         try:
             async with self._connection.transaction():
                 await self._move(before, batch.last)
                 known = await self._known(batch.entries)
                 changes = fold_batch(batch.entries, known)
-                await self._write(changes, fill)
+                if careful:
+                    clean(changes)
+                await self._write(changes, self._insert if careful else self._copy)
         except BaseException:
             self._kept.clear()
             raise

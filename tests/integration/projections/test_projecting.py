@@ -24,6 +24,7 @@ from waybook.projections.progress import Entry
 from waybook.projections.read_models import ReadModels
 from waybook.projections.session import connect_writer
 from waybook.projections.status import status
+from waybook.projections.storable import clean_json
 from waybook.projections.tables import Tables
 from waybook.projections.verify import verify
 
@@ -35,8 +36,8 @@ def _plain(row: Any, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _value(column: Any) -> Any:
-    text = column if isinstance(column, str | None) else json.dumps(column).replace("\\u0000", "\\ufffd")
-    return json.loads(text) if text is not None else None
+    text = column if isinstance(column, str | None) else json.dumps(column)
+    return json.loads(clean_json(text)) if text is not None else None
 
 
 async def test_rows_in_sql_are_those_of_the_pure_fold(installation: Installation) -> None:
@@ -165,6 +166,21 @@ async def test_text_that_postgresql_refuses_is_replaced(installation: Installati
     assert (row["subject"], json.loads(row["fields"])) == ("nul\ufffd", {"note": "x\ufffd"})
     (action,) = await installation.rows("SELECT output FROM waybook.agent_actions")
     assert json.loads(action["output"])[0]["payload"] == {"text": "a\ufffdb", "pair": "\U0001f600"}
+
+
+async def test_what_stands_beside_refused_json_is_stored_as_it_would_be_alone(installation: Installation) -> None:
+    """A row does not depend on which commits were applied together: not even in how its numbers are written."""
+    numbers = msgspec.Raw(b'{"n": [1.10, 1e2, 0.1e131072, 12345678901234567890], "line": "a\\u001fb"}')
+    commits = [h.commit(1, *h.started(), h.began("1.2"))]
+    done = e.EventPublished(event="Done", schema=1, payload=numbers, action="1.2")
+    commits.append(h.commit(2, h.completed("1.2", 1), done, h.moved("received", "drafting")))
+    await installation.project_until(await installation.append((h.key(1), c) for c in commits))
+    refused = h.commit(3, h.moved("drafting", "failed", note="x\x00"))
+    together = [(h.key(number), c) for c in (*commits, refused) for number in (2, 3)]
+    last = await installation.append([*together, (h.key(1), refused)])
+    await installation.project_until(last)
+    assert len({row["output"] for row in await installation.rows("SELECT output FROM waybook.agent_actions")}) == 1
+    assert (await installation.verified()).differing == 0
 
 
 async def test_an_old_reader_cannot_move_a_checkpoint_that_another_has_moved(installation: Installation) -> None:
