@@ -16,6 +16,7 @@ from waybook.engine.run import NO_PERSON
 from waybook.events import engine as e
 from waybook.events.commit import Commit
 from waybook.projections.changes import ActionEnd, ActionRow, Handler, RunChange
+from waybook.projections.decoding import StepBeganAsRead
 from waybook.projections.progress import OpenAction, Progress, execution
 from waybook.projections.storable import json_text, text
 
@@ -43,9 +44,30 @@ class _Output(msgspec.Struct, omit_defaults=True):
     branch: str | None = None
 
 
-def _began(change: RunChange, event: e.StepBegan) -> None:
+def _began(change: RunChange, event: e.StepBegan | StepBeganAsRead) -> None:
     progress = change.progress
-    due = execution(event.walk, event.step, event.trigger)
+    if progress.pending or progress.retries or progress.exhausted or progress.released:
+        _is_not_due_any_more(change, execution(event.walk, event.step, event.trigger))
+    progress.open[event.action] = OpenAction(event.step, event.trigger, event.walk, event.command)
+    change.begin_action(
+        event.action,
+        ActionRow(
+            event.step,
+            event.trigger,
+            event.walk,
+            event.attempt,
+            "running",
+            progress.failures.get(event.step, 0),
+            change.sequence,
+            _text(event.branch),
+            event.deadline,
+            change.commit.at,
+        ),
+    )
+
+
+def _is_not_due_any_more(change: RunChange, due: str) -> None:
+    progress = change.progress
     pending = progress.pending.pop(due, None)
     if pending is not None:
         change.drop_action(pending)
@@ -55,42 +77,23 @@ def _began(change: RunChange, event: e.StepBegan) -> None:
     if released is not None:
         progress.open.pop(released, None)
         change.end_action(released, ActionEnd("skipped", ended_at=change.commit.at))
-    progress.open[event.action] = OpenAction(event.step, event.trigger, event.walk, event.command)
-    change.begin_action(
-        event.action,
-        ActionRow(
-            step=event.step,
-            trigger=event.trigger,
-            walk=event.walk,
-            attempt=event.attempt,
-            status="running",
-            retry_count=progress.failures.get(event.step, 0),
-            sequence=change.sequence,
-            branch=_text(event.branch),
-            deadline=event.deadline,
-            started_at=change.commit.at,
-        ),
-    )
 
 
 def _completed(change: RunChange, event: e.StepCompleted) -> None:
+    commit = change.commit
     change.progress.open.pop(event.action, None)
-    change.end_action(
-        event.action,
-        ActionEnd(
-            "completed",
-            duration_ms=event.duration_ms,
-            model_used=_text(event.model),
-            token_usage=_usage(event.usage),
-            ended_at=change.commit.at,
-            output=_output(change.commit, event),
-        ),
-    )
+    end = ActionEnd("completed", None, False, event.duration_ms, _text(event.model), _usage(event.usage))
+    end.ended_at = commit.at
+    end.output = _output(commit, event)
+    change.end_action(event.action, end)
 
 
 def _output(commit: Commit, event: e.StepCompleted) -> str:
-    published = [x for i in event.outputs if type(x := commit.events[i]) is e.EventPublished]
-    return json_text([_Output(p.event, p.payload, p.branch) for p in published])
+    events = commit.events
+    published = [
+        _Output(x.event, x.payload, x.branch) for i in event.outputs if type(x := events[i]) is e.EventPublished
+    ]
+    return json_text(published)
 
 
 def _usage(usage: e.TokenUsage | None) -> str | None:

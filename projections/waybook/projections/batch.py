@@ -6,6 +6,7 @@ from waybook.events import engine as e
 from waybook.events.subjects import RunKey
 from waybook.projections import agent_actions, approvals, hold, inbound_messages, operations, timers
 from waybook.projections.changes import Handler, RunChange
+from waybook.projections.decoding import AS_READ
 from waybook.projections.errors import ProjectionStopped
 from waybook.projections.progress import Entry, Progress
 
@@ -24,6 +25,7 @@ HANDLERS: dict[type, tuple[Handler, ...]] = {
     )
     for event in e.EngineEvent.__args__
 }
+HANDLERS |= {read: HANDLERS[event] for event, read in AS_READ.items()}
 
 
 def is_projected(key: RunKey) -> bool:

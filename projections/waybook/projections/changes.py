@@ -63,10 +63,17 @@ class ActionRow(msgspec.Struct, gc=False):
 
     def end(self, end: ActionEnd) -> None:
         """Takes over what an end says; a `retry_count` of None keeps the row's."""
-        retry_count = self.retry_count if end.retry_count is None else end.retry_count
-        for name in ActionEnd.__struct_fields__:
-            setattr(self, name, getattr(end, name))
-        self.retry_count = retry_count
+        self.status = end.status
+        if end.retry_count is not None:
+            self.retry_count = end.retry_count
+        self.exhausted = end.exhausted
+        self.duration_ms = end.duration_ms
+        self.model_used = end.model_used
+        self.token_usage = end.token_usage
+        self.error_type = end.error_type
+        self.error_message = end.error_message
+        self.ended_at = end.ended_at
+        self.output = end.output
 
 
 class ApprovalEnd(msgspec.Struct, gc=False):
@@ -167,8 +174,9 @@ class RunChange:
 
     def begin_action(self, action: str, row: ActionRow) -> None:
         self.actions[action] = row
-        self.ends.pop(action, None)
-        self.dropped.pop(action, None)
+        if self.ends or self.dropped:
+            self.ends.pop(action, None)
+            self.dropped.pop(action, None)
 
     def end_action(self, action: str, end: ActionEnd) -> None:
         row = self.actions.get(action)

@@ -98,15 +98,17 @@ def _fields_set(change: RunChange, event: e.FieldsSet) -> None:
 
 def _merge(change: RunChange, fields: dict[str, Any]) -> None:
     """Companion fields; two of them are columns of their own, because the engine's events set them too."""
-    if not fields:
-        return
-    fields = dict(fields)
-    if "error_message" in fields:
-        message = fields.pop("error_message")
-        change.progress.error_message = message if message is None or isinstance(message, str) else json_text(message)
-    if isinstance(fields.get("processed_at"), int):
-        change.progress.processed_at = fields.pop("processed_at")
     change.fields.update(fields)
+    if "error_message" in fields:
+        message = _value(change.fields.pop("error_message"))
+        change.progress.error_message = message if message is None or isinstance(message, str) else json_text(message)
+    if isinstance(processed_at := _value(fields.get("processed_at")), int):
+        change.progress.processed_at = processed_at
+        del change.fields["processed_at"]
+
+
+def _value(member: Any) -> Any:
+    return msgspec.json.decode(member) if type(member) is msgspec.Raw else member
 
 
 def _failed(change: RunChange, event: e.StepFailed) -> None:

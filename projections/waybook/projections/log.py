@@ -18,6 +18,7 @@ from waybook.events.codec import Codec
 from waybook.events.subjects import parse_state_subject
 from waybook.projections.batch import is_projected
 from waybook.projections.consumer import Consumer
+from waybook.projections.decoding import CommitReader
 from waybook.projections.errors import LogGap, LogShorter, ReaderLost
 from waybook.projections.mark import Mark
 from waybook.projections.progress import Entry
@@ -53,7 +54,7 @@ class LogReader:
         self.stream = Stream(connection, stream)
         self._connection = connection
         self._consumer = consumer
-        self._codec = codec or Codec()
+        self._decode = CommitReader(codec or Codec()).decode
         self._inbox = ""
         self._loop = asyncio.get_running_loop()
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer.name}".encode()
@@ -208,7 +209,7 @@ class LogReader:
 
     def _batch(self, taken: list[Taken]) -> Batch | None:
         entries: list[Entry] = []
-        decode = self._codec.decode
+        decode = self._decode
         last, final = self._last, None
         for message in taken:
             address, ack_subject, _, payload = message
@@ -222,7 +223,7 @@ class LogReader:
             subject = address.decode()
             key = parse_state_subject(subject)
             if is_projected(key):
-                entries.append(Entry(sequence, key, decode(payload, None, subject)))
+                entries.append(Entry(sequence, key, decode(payload, subject)))
         if final is None:
             if self._lost is not None:
                 raise ReaderLost(self._lost)
