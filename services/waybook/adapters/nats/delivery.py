@@ -1,5 +1,6 @@
 """One delivery of a command."""
 
+from waybook.adapters.nats.bulk_ack import ACK, BulkAcks
 from waybook.adapters.nats.connection import Connection
 from waybook.adapters.nats.frames import parse_headers
 from waybook.engine.ports import PortUnavailable
@@ -10,16 +11,20 @@ class NatsDelivery:
     """The port Delivery.
 
     Its verbs are sent without an answer and never raise for a server that is away: a lost ack means that the
-    command comes again and is found applied, and nothing more could be done about it here.
+    command comes again and is found applied, and nothing more could be done about it here. `bulk` acknowledges it
+    together with others.
     """
 
-    __slots__ = ("_block", "_connection", "_headers", "ack_subject", "claim", "payload", "received_at", "subject")
+    __slots__ = (
+        "_block", "_bulk", "_connection", "_headers", "ack_subject", "claim", "payload", "received_at", "subject"
+    )  # fmt: skip
 
     def __init__(
         self, connection: Connection, subject: str, ack_subject: str, claim: Claim, received_at: int, payload: bytes,
-        block: bytes | None,
+        block: bytes | None, bulk: BulkAcks | None = None,
     ) -> None:  # fmt: skip
         self._connection = connection
+        self._bulk = bulk
         self._block = block
         self._headers: dict[str, str] | None = None
         self.subject = subject
@@ -37,7 +42,10 @@ class NatsDelivery:
 
     async def ack(self) -> None:
         """The command is done; COMMANDS drops it."""
-        self._say(b"+ACK")
+        if self._bulk is None:
+            self._say(ACK)
+        else:
+            self._bulk.ack(self.claim.sequence, self.ack_subject)
 
     async def nak(self, delay_s: float = 0.0) -> None:
         """Gives the command back; it is delivered again after `delay_s`."""
@@ -45,6 +53,8 @@ class NatsDelivery:
 
     async def term(self, reason: str) -> None:
         """Drops the command for good; `reason` goes into the server's advisory."""
+        if self._bulk is not None:
+            self._bulk.dropped(self.claim.sequence)
         self._say(b"+TERM " + reason.replace("\r", " ").replace("\n", " ").encode())
 
     async def in_progress(self) -> None:

@@ -6,11 +6,14 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from waybook.events.ending import end
 
 log = logging.getLogger(__name__)
+
+NICENESS = 10
+"""The projector lets the walker and the servers go first: read models may lag for a moment, commits are waited for."""
 
 STOP_S = 10.0
 RESTART_S = 1.0
@@ -37,6 +40,11 @@ class ProjectorChild:
         self._stopping = False
 
     @property
+    def pid(self) -> int | None:
+        """That of the process which was started last."""
+        return self._process.pid if self._process is not None else None
+
+    @property
     def exit_code(self) -> int | None:
         """That of the process, negative for a signal that ended it; None while it runs."""
         return self._process.returncode if self._process is not None else None
@@ -55,6 +63,8 @@ class ProjectorChild:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
         )
+        with suppress(ProcessLookupError):  # it died already; `watch` starts it again
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
 
     async def watch(self) -> None:
         """Starts the process again whenever it ends, until `stop`."""
