@@ -37,7 +37,7 @@ async def start_among_deaths(
             if len(keys) < len(numbers) and await left(installation) < BACKLOG:
                 more = numbers[len(keys) : len(keys) + AT_ONCE]
                 keys += await asyncio.gather(*(begin(installation, number) for number in more))
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.2)
     finally:
         meddling.cancel()
         with suppress(asyncio.CancelledError):

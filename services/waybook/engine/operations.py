@@ -29,6 +29,9 @@ FIRST_ASK_MS = 30_000
 LONGEST_ASK_MS = 3_600_000
 """How long a reconcile job waits before it asks the other side again: as long as it has waited so far, within these."""
 
+WAKE_MS = 5_000
+"""A run that waits for a fact is woken by whoever brought it; if that one dies first, by a timer so much later."""
+
 COMPENSATION = "compensate:"
 """What begins the `action` of an undoing that a command began, before the command's id."""
 
@@ -205,6 +208,9 @@ def _go_on(recorder: Recorder, one: Settle, holder: Holder | None) -> bool:
     """What waits for the operation goes on; whether it still waits, since nobody here may begin it."""
     waiting = [action for action, about in recorder.run.waiting.items() if about == one.key]
     if waiting and holder is None:
+        if not any(armed.about == one.key for armed in recorder.run.timers.values()):
+            due = recorder.now + WAKE_MS
+            recorder.record(e.TimerArmed(timer_class="wait", due=due, about=one.key))
         return True
     _cancel_timers(recorder, one.key, "settled")
     if holder is not None and may_begin(recorder.definition, recorder.run):

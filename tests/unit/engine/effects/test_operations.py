@@ -7,7 +7,7 @@ from waybook.engine.definition import RetryPolicy
 from waybook.engine.hold import hold, why
 from waybook.engine.inputs import Accepted, Continue, Nothing
 from waybook.engine.intents import Intend, Park, Renew, Settle
-from waybook.engine.operations import FIRST_ASK_MS, LONGEST_ASK_MS
+from waybook.engine.operations import FIRST_ASK_MS, LONGEST_ASK_MS, WAKE_MS
 from waybook.events import engine as e
 
 SENDER = build(
@@ -71,6 +71,28 @@ def test_what_is_settled_while_it_waits_goes_on_with_a_continue() -> None:
     assert made.running() == []
     made.give(Continue())
     assert made.running() == ["send"] and intend(made) == Nothing("settled")
+
+
+def test_what_is_settled_while_it_waits_goes_on_though_its_bringer_dies_before_it_wakes_the_run() -> None:
+    """A timer in the fact's own commit is left, which the relay derives from the log."""
+    made = history()
+    intend(made)
+    made.apply(Park(made.action("send").id, KEY, None))
+    assert made.timers() == []
+    settle(made, "succeeded")
+    (timer,) = made.timers()
+    assert made.it.timers[timer].due == made.now + WAKE_MS
+    made.fire(timer)
+    assert made.running() == ["send"] and made.timers() == [] and intend(made) == Nothing("settled")
+
+
+def test_what_is_woken_by_its_bringer_needs_no_timer_any_more() -> None:
+    made = history()
+    intend(made)
+    made.apply(Park(made.action("send").id, KEY, None))
+    settle(made, "succeeded")
+    made.give(Settle(KEY, "succeeded", "call"))
+    assert made.running() == ["send"] and made.timers() == []
 
 
 def test_a_generation_is_for_keys_of_the_authors_own() -> None:
