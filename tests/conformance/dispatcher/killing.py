@@ -31,6 +31,9 @@ from waybook.services.walker.walker import WalkerPorts
 
 ACK_WAIT_S = 1.0
 AT_ONCE = 10
+WITHIN_S = 60.0
+"""How long what a pass waits for may take; on a crowded machine ten processes at once need their time."""
+
 KILLED = -9
 
 
@@ -70,7 +73,7 @@ async def kill_all(
 
 
 async def _killed(process: ForkServerProcess, tenant: str) -> None:
-    await until(lambda: process.exitcode is not None, f"{tenant}: the first process dies")
+    await until(lambda: process.exitcode is not None, f"{tenant}: the first process dies", WITHIN_S)
     if process.exitcode != KILLED:
         raise Mismatch([("crash", f"the process ended with {process.exitcode}")])
 
@@ -114,7 +117,7 @@ async def _play(world: World, wiring: Wiring, url: str, journal: Path, tenant: s
         async def settled() -> bool:
             return process.exitcode is None and await count(wiring.connection, STREAM, f"cmd.*.*.*.{tenant}.>") == 0
 
-        await until_async(settled, f"{tenant}: all commands are acknowledged")
+        await until_async(settled, f"{tenant}: all commands are acknowledged", WITHIN_S)
     finally:
         process.kill()
         await asyncio.to_thread(process.join, 10)
@@ -129,7 +132,7 @@ async def _consumers(wiring: Wiring, tenant: str) -> AsyncIterator[None]:
         yield
     finally:
         for spec in specs:
-            await until_async(partial(_deleted, wiring, spec.name), f"{spec.name} is deleted")
+            await until_async(partial(_deleted, wiring, spec.name), f"{spec.name} is deleted", WITHIN_S)
 
 
 async def _deleted(wiring: Wiring, name: str) -> bool:
