@@ -17,11 +17,12 @@ MAX_SCANNED = 100_000
 """Characters of one text that are scanned: the first half and the last half of a longer one."""
 _MARKS = re.compile("[\u0300-\u036f\u0610-\u061a\u064b-\u0655\u0670\u0640\u0483-\u0487]")
 _SPLIT = re.compile(r"(?<!\w)(?:\w[ .\-_*|·•/]{1,2}){4,}\w(?!\w)")
+_SIGN_WITHIN = re.compile(r"\w[.\-_*|·•/]\w")
 _WRAPPED = re.compile(r"(\w)-\n(?=[a-z])")
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}={0,2}(?:\s{1,2}[A-Za-z0-9+/_-]{16,}={0,2})*")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[\s:]?){16,}(?![0-9A-Fa-f])")
 _HEX_PAIRS = re.compile(r"(?:[0-9A-Fa-f]{2}[\s:]){8}")
-_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}[^\s%]{0,12}){6,}")
+_PERCENT = re.compile(r"[^\s%]{0,20}(?:%[0-9A-Fa-f]{2}[^\s%]{0,20}){3,}")
 _ENDLESS = re.compile(r"[!-~]{300,}|\w{1000,}")
 _LATIN_WORD = re.compile(r"[a-z]")
 _WORD = re.compile(r"\w+")
@@ -93,7 +94,9 @@ def _around(text: str, pattern: re.Pattern[str]) -> str:
 
 
 def _joined(match: re.Match[str]) -> str:
-    """Single signs between letters go, two of them divide words."""
+    """Single signs between letters go, two of them divide words; where signs stand between letters, blanks do."""
+    if _SIGN_WITHIN.search(match[0]):
+        return re.sub(r"[.\-_*|·•/]+", "", match[0])
     return re.sub(r"[ .\-_*|·•/]+", lambda gap: " " if len(gap[0]) > 1 else "", match[0])
 
 
