@@ -24,7 +24,7 @@ from waybook.projections.mark import Mark
 from waybook.projections.progress import Entry
 from waybook.projections.stream import Stream
 
-BATCH_MESSAGES = 1000
+BATCH_MESSAGES = 2000
 BATCH_BYTES = 4 * 1024 * 1024
 HEARTBEAT_S = 1.0
 EXPIRES_S = 5.0
