@@ -118,6 +118,16 @@ def test_a_file_that_is_one_mail_by_its_name_or_place_is_never_divided(tmp_path:
     assert isinstance(item, Item) and (item.path, item.raw) == (str(path), MAIL + b"\n" + mark + MAIL)
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_the_line_in_front_of_a_mail_ends_as_its_lines_do(tmp_path: Path, end: bytes) -> None:
+    """Files of old Macs have a lone CR; the mail behind the postmark is kept whole."""
+    mail = MAIL.replace(b"\n", end)
+    path = tmp_path / "bounce.eml"
+    path.write_bytes(b"From a@b.example Mon Mar  2 09:00:00 2026" + end + mail)
+    (item,) = found(path)
+    assert isinstance(item, Item) and item.raw == mail
+
+
 def test_a_maildir_leaves_out_what_is_still_being_delivered(tmp_path: Path) -> None:
     """Its folders below are read as well."""
     for name in ("cur", "new", "tmp", ".Sent/cur", ".Sent/new"):

@@ -16,6 +16,7 @@ from waybook.inbox.intake import json_mail, mbox
 from waybook.inbox.intake.mail import MAX_MAIL_BYTES
 
 HEAD = 4096
+_LINE_END = re.compile(rb"\r\n?|\n")
 _HEADER_LINE = re.compile(rb"[!-9;-~]+[ \t]*:")
 _KNOWN_HEADER = re.compile(
     rb"(?im)^(?:From|To|Cc|Subject|Date|Message-ID|Received|Return-Path|MIME-Version|Content-Type|Reply-To|"
@@ -99,7 +100,8 @@ def _read_file(path: Path, size: int, limit: int) -> Iterator[Item | Skipped]:
             head = file.read(HEAD)
             file.seek(0)
             if mbox.is_mbox(head) and _holds_one_mail(path):
-                postmark = len(file.readline(HEAD))
+                postmark = _first_line(head)
+                file.seek(postmark)
                 head, size = head[postmark:], size - postmark
                 yield _whole(label, head, size, limit, file.read(limit + 1) if size <= limit else b"")
             elif mbox.is_mbox(head):
@@ -118,6 +120,12 @@ def _holds_one_mail(path: Path) -> bool:
     A returned mail inside a bounce begins with one; read as a mail of its own it would be answered.
     """
     return path.suffix.lower() == ".eml" or path.parent.name in ("cur", "new")
+
+
+def _first_line(head: bytes) -> int:
+    """Its length with its end, which old Macs write as a lone CR."""
+    end = _LINE_END.search(head)
+    return end.end() if end is not None else len(head)
 
 
 def _whole(label: str, head: bytes, size: int, limit: int, raw: bytes) -> Item | Skipped:
