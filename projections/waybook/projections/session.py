@@ -17,6 +17,7 @@ PASSING = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a COPY was cut off with its connection, which says so in the next statement only
     asyncpg.PostgresConnectionError,  # 08
     asyncpg.OperatorInterventionError,  # 57: shutting down, starting up
     asyncpg.InsufficientResourcesError,  # 53: disk full, too many connections
