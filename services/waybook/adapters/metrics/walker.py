@@ -100,10 +100,20 @@ class WalkerMetrics:
         self._moved = Tally("waybook_commands_moved", "Commands moved to the lane of a definition not carried here.")
         self._lost = Tally("waybook_claims_lost", "Times when all leases were lost to a pause.")
         self._counted = (
-            self._append, self._group, self._conflicts, self._steps, self._durations, self._approvals, self._uncounted, self._remarks, self._taken,
-            self._again, self._refused, self._buried, self._moved, self._lost,
+            self._append, self._group, self._conflicts, self._steps, self._durations, self._approvals, self._uncounted,
+            self._remarks, self._taken, self._again, self._refused, self._buried, self._moved, self._lost,
         )  # fmt: skip
-        self._handlers: dict[type, Callable[[Any], None]] = {
+        self._handlers = self._handling()
+
+    def __call__(self, details: Details, /) -> None:
+        """See Hook."""
+        handler = self._handlers.get(type(details))
+        if handler is not None:
+            handler(details)
+
+    def _handling(self) -> dict[type, Callable[[Any], None]]:
+        """What counts each kind of detail."""
+        return {
             CommitStored: self._commit_stored,
             ConflictMet: lambda told: self._conflicts.add((told.agent,)),
             StepEnded: self._step_ended,
@@ -117,12 +127,6 @@ class WalkerMetrics:
             CommandMoved: lambda told: self._moved.add(),
             ClaimsLost: lambda told: self._lost.add(),
         }
-
-    def __call__(self, details: Details, /) -> None:
-        """See Hook."""
-        handler = self._handlers.get(type(details))
-        if handler is not None:
-            handler(details)
 
     async def families(self) -> Iterable[Metric]:
         """See Source."""
