@@ -6,6 +6,7 @@ import msgspec
 
 from waybook.engine.digest import canonical_digest
 from waybook.engine.run import Run
+from waybook.inbox.intake.headers import OVERSIZED
 from waybook.inbox.scan.hosts import ascii_address
 
 EFFECT = "mail"
@@ -77,15 +78,22 @@ def reply_of(run: Run) -> Reply | None:
     mail = _received(run.log[0].payload).mail
     to = ascii_address(mail.author.address) if mail.author is not None else ""
     before = mail.references or ((mail.in_reply_to,) if mail.in_reply_to else ())
-    chain = [*before, mail.message_id] if mail.message_id else [*before]
+    own = mail.message_id if mail.message_id is not None and _is_sendable(mail.message_id) else None
+    chain = [one for one in (*before, own) if one is not None and _is_sendable(one)]
     return Reply(
         to=(to,) if to else (),
         subject=run.fields.get("draft_subject") or "",
         text=text,
         html=run.fields.get("draft_html"),
-        in_reply_to=f"<{mail.message_id}>" if mail.message_id else None,
+        in_reply_to=f"<{own}>" if own is not None else None,
         references=" ".join(f"<{one}>" for one in _shortened(chain)) or None,
     )
+
+
+def _is_sendable(message_id: str) -> bool:
+    """Whether a header may name it: what is no ASCII, or only the digest of an id that was too long, helps nobody."""
+    known = message_id.isascii() and message_id.isprintable() and " " not in message_id
+    return bool(message_id) and known and not message_id.startswith(OVERSIZED)
 
 
 def _shortened(chain: list[str]) -> list[str]:

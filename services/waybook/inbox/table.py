@@ -10,6 +10,7 @@ from waybook.engine.run import Run
 from waybook.engine.telling import Telling
 from waybook.inbox import approved, redraft, returned
 from waybook.inbox import events as ev
+from waybook.inbox.intake.headers import one_line
 from waybook.inbox.remarks import answer_address, remarks
 from waybook.inbox.reply import EFFECT
 
@@ -145,9 +146,13 @@ def _is_dismissal(run: Run, event: ev.ClarificationAnswered, world: World) -> bo
 
 
 def _saved(run: Run, event: ev.DraftSaved) -> dict[str, Any]:
-    """Every text that a person saved is kept; entry 0 is the agent's own. The same text again is no revision."""
+    """Every text that a person saved is kept; entry 0 is the agent's own. The same text again is no revision.
+
+    A subject is one line, whatever was pasted into it: two would be no header, and the reply could not leave.
+    """
     before = run.fields.get("draft_response")
-    if event.text == before and event.subject in (None, run.fields.get("draft_subject")):
+    subject = one_line(event.subject) if event.subject is not None else None
+    if event.text == before and subject in (None, run.fields.get("draft_subject")):
         return {}
     revisions = list(run.fields.get("draft_revisions") or ())
     if not revisions and before is not None:
@@ -159,7 +164,7 @@ def _saved(run: Run, event: ev.DraftSaved) -> dict[str, Any]:
         "is_draft_edited": True,
         "draft_saved_at": event.saved_at,
     }
-    return {**fields, "draft_subject": event.subject} if event.subject is not None else fields
+    return {**fields, "draft_subject": subject} if subject is not None else fields
 
 
 def _saved_in_window(run: Run, event: ev.DraftSaved) -> dict[str, Any]:

@@ -151,6 +151,8 @@ async def test_the_very_bytes_that_were_approved_leave(server: MailServer) -> No
         {"to": ["a@b.example, c@d.example"], "text": "x"},
         {"to": [3], "text": "x"},
         {"to": ["a@b.example"], "subject": "x\r\nBcc: c@d.example", "text": "x"},
+        {"to": ["a@b.example"], "in_reply_to": "<x@y>\r\nBcc: c@d.example", "text": "x"},
+        {"to": ["a@b.example"], "references": "<x@y>\nBcc: c@d.example", "text": "x"},
         {"to": ["a@b.example"], "text": "x", "attachments": ["a"]},
         {"to": ["a@b.example"], "artifact": "gone"},
     ],
@@ -174,11 +176,39 @@ async def test_attachments_and_html_come_along(server: MailServer) -> None:
     assert str(mail["In-Reply-To"]) == "<q@customer.example>"
 
 
+def _named(**params: Any) -> EffectCall:
+    return EffectCall("t.inbox." + "r" * 26, "k", "mail", {"to": ["ana@c.example"], **params}, "k" * 32)
+
+
 async def test_a_message_id_stands_on_one_line_however_long() -> None:
-    """A folded one is not found by servers that search headers by their text, and the mail would leave once more."""
-    named = EffectCall(
-        "t.inbox." + "r" * 26, "k", "mail", {"to": ["ana@c.example"], "in_reply_to": f"<{'q' * 90}@x>"}, "k" * 32
-    )
-    mail = await mail_of(named, "us@a-rather-long-host-name.example.org", None)
+    """A folded one is not found by servers that search headers by their text, and the mail would leave once more; and in
+    encoded words, which longer lines of ids would become, no mail program finds a conversation."""
+    ids = [f"<{number}{'q' * 90}@x.example>" for number in range(3)]
+    asked = _named(in_reply_to=ids[-1], references=" ".join(ids))
+    mail = await mail_of(asked, "us@a-rather-long-host-name.example.org", None)
     assert f"Message-ID: {mail.message_id}\r\n".encode() in mail.data
-    assert f"In-Reply-To: <{'q' * 90}@x>\r\n".encode() in mail.data
+    assert f"In-Reply-To: {ids[-1]}\r\n".encode() in mail.data
+    assert f"References: {ids[0]}\r\n {ids[1]}\r\n {ids[2]}\r\n".encode() in mail.data
+
+
+async def test_an_id_that_no_header_may_hold_is_left_out_and_the_answer_leaves(server: MailServer) -> None:
+    """Senders write what they like into a Message-ID: other letters, or a thousand of them."""
+    strange = "<größe@x.example>"
+    asked = _named(in_reply_to=strange, references=f"<a@x.example> {strange} <{'q' * 990}@x.example>", text="x")
+    assert isinstance(await sender_to(server).call(asked, in_time()), Done)
+    (mail,) = server.taken
+    assert (mail["In-Reply-To"], str(mail["References"])) == (None, "<a@x.example>")
+
+
+async def test_letters_beyond_ascii_leave_in_seven_bits(server: MailServer) -> None:
+    """Eight may be sent only to a server that was asked for it; names and subjects are encoded words."""
+    text = "Grüße\n.\nund 漢字"
+    asked = _named(subject="Re: Größe 漢字", text=text, html=f"<p>{text}</p>")
+    adapter = SmtpSend("127.0.0.1", server.port, sender="Hilfe für Ä <help@shop.example>", tls="none")
+    assert isinstance(await adapter.call(asked, in_time()), Done)
+    data = (await mail_of(asked, "Hilfe für Ä <help@shop.example>", None)).data
+    assert data.isascii() and b"\n" not in data.replace(b"\r\n", b"")
+    (mail,) = server.taken
+    assert (str(mail["Subject"]), str(mail["From"])) == ("Re: Größe 漢字", "Hilfe für Ä <help@shop.example>")
+    body = mail.get_body(("plain",))
+    assert body is not None and body.get_content().replace("\r\n", "\n") == f"{text}\n"

@@ -57,3 +57,11 @@ def test_the_agent_s_own_draft_is_replaced() -> None:
     run = drafting(draft_response="An old draft.")
     assert taken(run, NEW)[1]["draft_response"] == "A new draft."
     assert taken(run, AGREED)[0] == "approved"
+
+
+def test_a_subject_that_a_person_saved_is_one_line() -> None:
+    """Two would be no header, and the reply that was approved could never leave."""
+    saved = ev.DraftSaved(by="ann", text="By hand.", subject="Re: Order\r\nBcc: eve@evil.example")
+    run = drafting(draft_response="An old draft.")
+    run.state = "draft_ready"
+    assert taken(run, saved)[1]["draft_subject"] == "Re: Order Bcc: eve@evil.example"

@@ -27,23 +27,41 @@ _HEADERS = {
     "auto_submitted": "Auto-Submitted",
 }
 
+_IDS = frozenset({"in_reply_to", "references"})
+
 
 QUIET = "OOF, AutoReply"
 """What an automatic mail asks of Exchange servers: no vacation notes and no answers of machines; bounces may come."""
 
 
 class _WholeIds(policy.EmailPolicy):
-    """Leaves a Message-ID on one line: folded, servers that search for it by its text do not find it."""
+    """Leaves each Message-ID whole and on a line of its own.
+
+    Folded, servers that search for it by its text do not find it; and a line of ids that is longer than usual (those of
+    Outlook are) would become encoded words, in which no mail program finds a conversation.
+    """
 
     def fold_binary(self, name: str, value: Any) -> bytes:
         """See EmailPolicy."""
-        if name.lower() in ("message-id", "in-reply-to") and len(value) < MOST_LINE:
-            return f"{name}: {str(value).strip()}{self.linesep}".encode("ascii", "surrogateescape")
+        if name.lower() in _ID_HEADERS:
+            return f"{name}: {f'{self.linesep} '.join(str(value).split())}{self.linesep}".encode("ascii")
         return super().fold_binary(name, value)
 
 
-MOST_LINE = 900
-_WHOLE_IDS = _WholeIds(linesep="\r\n")
+_ID_HEADERS = frozenset({"message-id", "in-reply-to", "references"})
+MOST_ID = 950
+"""Characters of an id that a header line may hold (RFC 5322: 998 with the header's name)."""
+
+_WHOLE_IDS = _WholeIds(linesep="\r\n", cte_type="7bit")
+"""Seven bits: eight may be sent only to servers that offer it, and be asked for (RFC 6152)."""
+
+
+def sendable_ids(value: str) -> str:
+    """The ids of an In-Reply-To or References value that a mail header may hold; the others are left out.
+
+    A sender may have written any bytes into a Message-ID. An answer that leaves them out still arrives.
+    """
+    return " ".join(one for one in value.split() if len(one) <= MOST_ID and one.isascii() and one.isprintable())
 
 
 class Mail(msgspec.Struct, frozen=True):
@@ -76,7 +94,7 @@ async def mail_of(call: EffectCall, sender: str, objects: Objects | None) -> Mai
         message = _message(params, str(origin), identity)
         for one in params.get("attachments") or ():
             await _attach(message, one, objects)
-        return Mail(identity, address, recipients, message.as_bytes(policy=_WHOLE_IDS))
+        return Mail(identity, address, recipients, message.as_bytes())
     except (MessageError, ValueError, TypeError, LookupError) as error:
         raise InvalidInput(f"the mail cannot be built: {error}") from error
 
@@ -91,7 +109,7 @@ def _as_given(data: bytes, identity: str, sender: str, recipients: tuple[str, ..
 
 
 def _message(params: Mapping[str, Any], origin: str, identity: str) -> EmailMessage:
-    message = EmailMessage(policy=policy.SMTP)
+    message = EmailMessage(policy=_WHOLE_IDS)
     message["From"] = origin
     for field in ("to", "cc"):
         if params.get(field):
@@ -99,14 +117,22 @@ def _message(params: Mapping[str, Any], origin: str, identity: str) -> EmailMess
     message["Message-ID"] = identity
     message["Date"] = params.get("date") or format_datetime(datetime.now(UTC))
     for field, header in _HEADERS.items():
-        if params.get(field):
-            message[header] = str(params[field])
+        given = str(params.get(field) or "")
+        if field in _IDS and not _has_line_end(given):
+            given = sendable_ids(given)
+        if given:
+            message[header] = given
     if str(params.get("auto_submitted") or "no") != "no":
         message["X-Auto-Response-Suppress"] = QUIET
     message.set_content(str(params.get("text", "")))
     if params.get("html"):
         message.add_alternative(str(params["html"]), subtype="html")
     return message
+
+
+def _has_line_end(value: str) -> bool:
+    """Such a value is refused as a header, not mended: it wants to be two."""
+    return "\r" in value or "\n" in value
 
 
 async def _attach(message: EmailMessage, one: Any, objects: Objects | None) -> None:

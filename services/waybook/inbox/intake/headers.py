@@ -13,6 +13,9 @@ from waybook.inbox.intake.mail import Address
 
 MAX_HEADER = 16_384
 _MAX_ID = 900
+OVERSIZED = "oversized-"
+"""What begins the name that stands for an id which is too long."""
+
 _WORD = re.compile(r"=\?([^?*\s]{1,60})(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=")
 _BETWEEN = re.compile(r"(\?=)\s+(=\?)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+")
@@ -159,7 +162,7 @@ def _short(message_id: str) -> str:
     """An id of bounded length: a longer one is replaced by a name made from its digest."""
     if len(message_id) <= _MAX_ID:
         return message_id
-    return "oversized-" + hashlib.sha256(message_id.encode()).hexdigest()
+    return OVERSIZED + hashlib.sha256(message_id.encode()).hexdigest()
 
 
 DAY_MS = 86_400_000
