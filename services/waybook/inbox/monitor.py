@@ -31,8 +31,9 @@ def checked(reply: Reply, *, sender: str, own_hosts: frozenset[str]) -> Reply | 
     return msgspec.structs.replace(reply, html=html, text=disarmed_text(reply.text, own_hosts))
 
 
-_LINK = re.compile(r"(?i)\b(?:https?|ftp)://[^\s<>\"']+")
-_GONE = frozenset({"script", "style", "iframe", "object", "embed", "form", "svg", "math", "template", "noscript"})
+_LINK = re.compile(r"(?i)\b(?:https?|ftp)://[^\s<>\"']+|\bwww\.[^\s<>\"']+")
+_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
+_GONE = frozenset({"script", "style", "iframe", "object", "form", "svg", "math", "template", "noscript"})
 _TEXT = {"a", "abbr", "b", "br", "code", "em", "i", "s", "small", "span", "strong", "sub", "sup", "u"}
 _BLOCKS = {"blockquote", "div", "h1", "h2", "h3", "h4", "hr", "li", "ol", "p", "pre", "ul"}
 _TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
@@ -41,28 +42,34 @@ _EMPTY = frozenset({"br", "hr"})
 
 
 def is_own(url: str, own_hosts: frozenset[str]) -> bool:
-    """Whether a link leads to one of our own hosts or a part of one."""
+    """Whether a link leads to one of our own hosts or a part of one.
+
+    A host that is no plain name is nobody's: browsers end it at a backslash, and read what stands in percent signs.
+    """
     try:
         parts = urlsplit(url.strip())
-        host = (parts.hostname or "").lower()
+        host = (parts.hostname or "").lower().rstrip(".")
     except ValueError:
         return False
     if parts.scheme.lower() == "mailto":
         return True
-    return parts.scheme.lower() in ("http", "https") and any(
-        host == own.lower() or host.endswith(f".{own.lower()}") for own in own_hosts
-    )
+    if parts.scheme.lower() not in ("http", "https") or _HOST.fullmatch(host) is None:
+        return False
+    return any(host == own.lower() or host.endswith(f".{own.lower()}") for own in own_hosts)
 
 
 def disarmed_text(text: str, own_hosts: frozenset[str]) -> str:
     """A plain text whose foreign links no mail program makes clickable."""
 
     def disarm(found: re.Match[str]) -> str:
-        link = found[0]
-        scheme, _, rest = link.partition("://")
-        return (
-            link if is_own(link, own_hosts) else f"{scheme.lower().replace('tt', 'xx').replace('ft', 'fx')}[:]//{rest}"
-        )
+        link = found[0].rstrip(".,;:!?)")  # the sentence's own
+        after = found[0][len(link) :]
+        scheme, separator, rest = link.partition("://")
+        if separator and not scheme.lower().startswith("www."):
+            harmless = f"{scheme.lower().replace('tt', 'xx').replace('ft', 'fx')}[:]//{rest}"
+        else:  # programs add the scheme by themselves
+            harmless, link = f"{link[:3]}[.]{link[4:]}", f"https://{link}"
+        return found[0] if is_own(link, own_hosts) else harmless + after
 
     return _LINK.sub(disarm, text)
 

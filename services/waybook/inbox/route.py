@@ -35,7 +35,7 @@ class Routed(msgspec.Struct, frozen=True, kw_only=True):
     reservations: tuple[Reservation, ...] = ()
 
 
-class AutonomyRule(msgspec.Struct, frozen=True, kw_only=True):
+class AutonomyRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """For one category, or one sender's mails of it: what may leave unattended where autonomy is on."""
 
     category: str
@@ -270,7 +270,8 @@ def _override(facts: RouteFacts, settings: RouteSettings) -> str | None:
 
 
 def _secret(facts: RouteFacts, settings: RouteSettings) -> str | None:
-    return "the draft holds a secret" if holds_secret(facts.draft.text or "") else None
+    written = f"{facts.draft.subject}\n{facts.draft.text or ''}"  # as the reference monitor looks at it
+    return "the draft holds a secret" if holds_secret(written) else None
 
 
 def _rules(facts: RouteFacts, settings: RouteSettings) -> str | None:

@@ -2,12 +2,19 @@
 
 import re
 
+_NAMES = (
+    r"password|passwd|passphrase|passwort|kennwort|mot de passe|contraseña|clave de acceso|senha|wachtwoord|parola|hasło|"
+    r"пароль|one[- ]time (?:code|password)|verification code|security code|otp|pin|tan|api[ _-]?key|secret|token"
+)
+_IS = r"is|ist|lautet|est|es|è|é|:|="
 _SECRET = re.compile(
-    r"(?i)\b(?:password|passwort|mot de passe|contraseña|one[- ]time (?:code|password)|verification code|otp|pin|tan|"
-    r"api[ _-]?key|secret|token)\b"
-    r"\s*(?:is|ist|est|es|:|=)\s*\S{4,}|\bsk-[A-Za-z0-9]{16,}|\bAKIA[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY|"
-    r"https?://\S*(?:reset|recover|magic|verify|invite)[^\s]*(?:token|code|key|t)=\S+|"
-    r"\b\w*[ck]od(?:e|igo|ice)\b\D{0,20}\d{6,8}\b"
+    rf"(?i)\b(?:{_NAMES})\b\s*(?:(?:{_IS})\s*)+\S{{4,}}"
+    r"|\b(?:sk|pk|rk)[-_](?:(?:live|test|proj)[-_])?[A-Za-z0-9]{16,}|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
+    r"|\b(?:ghp|gho|ghs|glpat|github_pat|xox[abprs])[-_][A-Za-z0-9_-]{12,}|\bAIza[A-Za-z0-9_-]{30,}"
+    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|https?://\S{0,200}(?:reset|recover|magic|verify|invite|activat|unlock|passwor)\S{0,200}?"
+    r"(?:(?:token|code|key|t)=\S+|/[A-Za-z0-9_-]{16,})"
+    r"|\b\w*[ck]od(?:e|igo|ice)\b\D{0,20}(?:\d{6,8}|\d{3}[ -]\d{3}|\d{4}[ -]\d{4})\b"
 )
 
 

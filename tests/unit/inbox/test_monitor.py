@@ -43,6 +43,30 @@ def test_foreign_links_are_disarmed_and_own_ones_stay() -> None:
 
 
 @pytest.mark.parametrize(
+    "link",
+    [
+        "https://evil.example\\.ours.example/x",
+        "https://evil.example%2f.ours.example/",
+        "https://evil.example;.ours.example/",
+        "https://ours.example@evil.example/",
+        "https://ours.example.evil.example",
+        "www.evil.example/pay",
+        "WWW.evil.example",
+    ],
+)
+def test_no_foreign_link_passes_for_one_of_ours(link: str) -> None:
+    """Browsers end a host where a parser of ours does not, and programs add the scheme that is left out."""
+    left = passed(reply(f"See {link}, please", html=f'<a href="{link}">x</a>'))
+    assert link not in left.text and left.html == "x"
+    assert left.text.startswith(("See hxxps[:]//", "See www[.]", "See WWW[.]")) and left.text.endswith(", please")
+
+
+def test_a_link_of_ours_stays_at_the_end_of_a_sentence() -> None:
+    text = "Go to https://ours.example. Or to (www.ours.example/a)!"
+    assert passed(reply(text)).text == text
+
+
+@pytest.mark.parametrize(
     ("html", "left"),
     [
         ('<p onclick="x()">Hi</p><img src="https://t.evil.example/1.gif">', "<p>Hi</p>"),
@@ -53,6 +77,7 @@ def test_foreign_links_are_disarmed_and_own_ones_stay() -> None:
             '<a href="https://ours.example/y?a=1&amp;b=2">there</a>',
         ),
         ('<a href="javascript:alert(1)">x</a><script>alert(2)</script>', "x"),
+        ("<p>a<embed src=x>b</p><iframe src=y>c</iframe>d", "<p>ab</p>d"),
         ('<b style="background:url(https://t.evil.example)">b</b>', "<b>b</b>"),
     ],
 )
