@@ -172,7 +172,7 @@ async def _ingest(
             tenant=settings.tenant,
             mailbox=settings.mailbox,
             actor="ingest",
-            own_addresses=settings.own_addresses,
+            own_addresses=settings.never_answered,
         )
         items: Iterable[Item | Skipped] = read_sources(paths)
         async for one in starts.submit(items):

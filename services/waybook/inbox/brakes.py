@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable
 from datetime import UTC, datetime, time
 from typing import Protocol, TypeVar
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
@@ -14,8 +14,11 @@ PATIENCE_S = 5.0
 """How long one of them may take to answer; silence objects like an error does."""
 
 
-class WorkingHours(msgspec.Struct, frozen=True, kw_only=True):
-    """When replies may leave unattended: from `opens` to `closes` (HH:MM) in `zone`, on `days` (0 is Monday)."""
+class WorkingHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When replies may leave unattended: from `opens` to `closes` (HH:MM) in `zone`, on `days` (0 is Monday).
+
+    Hours that close at or before they open go on over midnight and belong to the day on which they opened.
+    """
 
     opens: str = "08:00"
     closes: str = "18:00"
@@ -25,8 +28,29 @@ class WorkingHours(msgspec.Struct, frozen=True, kw_only=True):
     def are_open(self, at: int) -> bool:
         """Whether `at` (ms, UTC) lies within. Raises ValueError and KeyError for hours that cannot be read."""
         local = datetime.fromtimestamp(at / 1000, UTC).astimezone(ZoneInfo(self.zone))
-        opens, closes = time.fromisoformat(self.opens), time.fromisoformat(self.closes)
-        return local.weekday() in self.days and opens <= local.time() < closes
+        opens, closes, now, day = _clock(self.opens), _clock(self.closes), local.time(), local.weekday()
+        if opens < closes:
+            return day in self.days and opens <= now < closes
+        return (day in self.days and now >= opens) or ((day - 1) % 7 in self.days and now < closes)
+
+    def check(self) -> None:
+        """Raises ValueError saying what of these hours cannot be read."""
+        for name in ("opens", "closes"):
+            try:
+                _clock(getattr(self, name))
+            except ValueError as error:
+                raise ValueError(f"{name} has to be HH:MM, not {getattr(self, name)!r}") from error
+        try:
+            ZoneInfo(self.zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ValueError(f"there is no time zone {self.zone!r}") from error
+        if not set(self.days) <= set(range(7)):
+            raise ValueError(f"days are numbers from 0 (Monday) to 6, not {self.days}")
+
+
+def _clock(text: str) -> time:
+    """A time of the day; `24:00` is midnight at its end."""
+    return time() if text == "24:00" else time.fromisoformat(text)
 
 
 class Trial(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from waybook.agents.watched_model import Watch, WatchedModel
 from waybook.inbox.classify import HandlingRule
 from waybook.inbox.route import RouteSettings
 from waybook.inbox.rule_file import RuleSource, standing
+from waybook.inbox.scan.hosts import ascii_address
 from waybook.inbox.scan.scan import ScanSettings
 
 DAILY = "auto-replies"
@@ -65,6 +66,6 @@ class InboxSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_suppressed(self, address: str) -> bool:
         """Whether nothing may go to an address: it, or its host, is listed."""
-        known = {one.lower() for one in self.suppressed}
-        address = address.lower()
+        known = {ascii_address(one).lower() for one in self.suppressed}
+        address = ascii_address(address).lower()
         return address in known or address.rpartition("@")[2] in known

@@ -112,3 +112,33 @@ def test_adapters_of_side_effects_stand_in_the_file_and_their_secrets_outside(
     (tmp_path / "waybook.toml").write_text('[effects.mail]\nadapter = "fax"\n', encoding="utf-8")
     with pytest.raises(InvalidInput, match="effects"):
         Settings.load({}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[replies.hours]\nopens = "8:00"', "opens has to be HH:MM, not '8:00'"),
+        ('[replies.hours]\nzone = "Europe/Berln"', "there is no time zone 'Europe/Berln'"),
+        ("[replies.hours]\ndays = [1, 7]", "days are numbers from 0"),
+        ('[replies.hours]\nclose = "17:00"', "unknown field `close`"),
+        ('[[replies.rules]]\ncategory = "suport"', "there is no category 'suport'"),
+        ('[[replies.rules]]\ncategory = "support"\ntreshold = 0.9', "unknown field `treshold`"),
+        ('[[replies.rules]]\ncategory = "support"\nthreshold = 90', "a threshold from 0 to 1"),
+        ("[replies.breaker]\nbounces = 10", "shares over 0, up to 1"),
+    ],
+)
+def test_what_lets_replies_leave_is_refused_where_it_cannot_be_meant(tmp_path: Path, text: str, said: str) -> None:
+    """Hours that nobody can read would be no hours at all, and a threshold by another name none."""
+    _file(tmp_path, text)
+    with pytest.raises(InvalidInput, match=said):
+        Settings.load({}, tmp_path)
+
+
+def test_addresses_by_which_mails_are_sent_are_our_own(tmp_path: Path) -> None:
+    """A mail of theirs that comes back to us is never answered, named or not."""
+    _file(
+        tmp_path,
+        'own_addresses = ["us@ours.example"]\n[effects.mail]\nadapter = "smtp"\nhost = "h"\n'
+        'sender = "Help <help@ours.example>"',
+    )
+    assert Settings.load({}, tmp_path).never_answered == ("us@ours.example", "help@ours.example")

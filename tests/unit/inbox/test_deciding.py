@@ -1,5 +1,7 @@
 """Route's decision with brakes and ledgers: what is asked for, in what order, and what a silence means."""
 
+from datetime import datetime
+
 import msgspec
 import pytest
 from tests.unit.inbox.test_classify_draft_route import ON, READY
@@ -92,6 +94,51 @@ async def test_hours_that_cannot_be_read_are_ignored_and_closed_ones_object() ->
     odd = StandingBrakes(shadow=False, hours=WorkingHours(zone="Nowhere/At_All"))
     assert (await decided(brakes=closed)).gate == "working_hours"
     assert (await decided(brakes=odd)).decision == "auto_approve"
+
+
+HOUR_MS = 3_600_000
+NIGHT = WorkingHours(opens="22:00", closes="06:00", zone="Europe/Berlin", days=(4,))
+LONG_DAY = WorkingHours(opens="08:00", closes="24:00", days=(0,))
+
+
+def at(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("hours", "moment", "open_"),
+    [
+        (NIGHT, "2026-03-27T22:00+01:00", True),  # a Friday
+        (NIGHT, "2026-03-27T21:59+01:00", False),
+        (NIGHT, "2026-03-28T05:59+01:00", True),
+        (NIGHT, "2026-03-28T06:00+01:00", False),
+        (NIGHT, "2026-03-28T23:00+01:00", False),
+        (NIGHT, "2026-03-27T02:00+01:00", False),
+        (LONG_DAY, "2026-03-30T23:59+00:00", True),
+        (LONG_DAY, "2026-03-31T00:00+00:00", False),
+        (WorkingHours(opens="00:00", closes="00:00", days=(0,)), "2026-03-30T23:59+00:00", True),
+    ],
+)
+def test_hours_that_go_on_over_midnight_belong_to_the_day_on_which_they_opened(
+    hours: WorkingHours, moment: str, open_: bool
+) -> None:
+    assert hours.are_open(at(moment)) is open_
+
+
+@pytest.mark.parametrize(
+    ("day", "opens_utc"), [("2026-03-27", 7), ("2026-03-30", 6), ("2026-10-23", 6), ("2026-10-26", 7)]
+)
+def test_hours_follow_the_clocks_of_their_zone(day: str, opens_utc: int) -> None:
+    """Eight in Berlin is another hour in UTC from the last Sunday of March to that of October."""
+    hours = WorkingHours(zone="Europe/Berlin")
+    opens = at(f"{day}T{opens_utc:02}:00+00:00")
+    assert (hours.are_open(opens - 1), hours.are_open(opens)) == (False, True)
+    assert (hours.are_open(opens + 10 * HOUR_MS - 1), hours.are_open(opens + 10 * HOUR_MS)) == (True, False)
+
+
+def test_zones_on_the_other_side_of_the_date_line_have_their_own_day() -> None:
+    """Monday morning in Auckland is Sunday in London."""
+    assert WorkingHours(zone="Pacific/Auckland").are_open(at("2026-06-07T21:00+00:00"))
 
 
 class Known(StandingBrakes):

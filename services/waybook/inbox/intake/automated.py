@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection
 
 from waybook.inbox.intake.mail import ParsedMail
+from waybook.inbox.scan.hosts import ascii_address
 
 _PRECEDENCE = frozenset({"bulk", "list", "junk", "auto_reply", "auto-reply"})
 _DAEMONS = frozenset({"mailer-daemon", "postmaster", "mail-daemon", "mailerdaemon", "noreply-mailer-daemon"})
@@ -24,9 +25,9 @@ def automated_reason(mail: ParsedMail, own_addresses: Collection[str] = ()) -> s
 
 def self_send(mail: ParsedMail, own_addresses: Collection[str]) -> str | None:
     """Whether the mail comes from one of our own addresses: answering it would answer ourselves."""
-    own = {address.lower() for address in own_addresses}
+    own = {ascii_address(address).lower() for address in own_addresses}
     authors = [a.address for a in (mail.author, mail.sender) if a]
-    return next((f"sent from our own address {a}" for a in authors if a.lower() in own), None)
+    return next((f"sent from our own address {a}" for a in authors if ascii_address(a).lower() in own), None)
 
 
 def _auto_submitted(mail: ParsedMail) -> str | None:

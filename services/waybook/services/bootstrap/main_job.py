@@ -107,7 +107,7 @@ async def _take_in(
         tenant=settings.tenant,
         mailbox=settings.mailbox,
         actor="run",
-        own_addresses=settings.own_addresses,
+        own_addresses=settings.never_answered,
         wait_when_full=True,
     )
     submissions: list[Submission] = []

@@ -1,11 +1,12 @@
 """What may leave without a person, as the settings say: the table `[replies]` of `waybook.toml`."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 
 from waybook.inbox.brakes import StandingBrakes, WorkingHours
 from waybook.inbox.breaker import BreakerSettings
+from waybook.inbox.classify import Category
 from waybook.inbox.route import AutonomyRule, RouteSettings
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]  # as in inbox.classify: equal types are one, by the first import
@@ -46,6 +47,19 @@ class ReplySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     never_to: tuple[str, ...] = ()
     breaker: BreakerSettings = BreakerSettings()
     plugins: tuple[PluginSettings, ...] = ()
+
+    def __post_init__(self) -> None:
+        """What cannot be read is refused at the start: unread working hours would be no working hours."""
+        if self.hours is not None:
+            self.hours.check()
+        for rule in self.rules:
+            if rule.category not in get_args(Category):
+                raise ValueError(f"there is no category {rule.category!r}; one of {', '.join(get_args(Category))}")
+            if not 0 <= rule.threshold <= 1 or rule.daily_cap < 0:
+                raise ValueError(f"a rule for {rule.category} needs a threshold from 0 to 1, and a cap from 0")
+        shares = self.breaker.bounces, self.breaker.complaints
+        if not all(0 < share <= 1 for share in shares) or self.breaker.least < 1 or self.breaker.trials < 1:
+            raise ValueError("the breaker takes shares over 0, up to 1, and at least one bad end and one trial")
 
     def route(self) -> RouteSettings:
         """The settings of the step that decides."""

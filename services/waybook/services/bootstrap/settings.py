@@ -4,6 +4,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
+from email.utils import getaddresses
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -13,7 +14,7 @@ from msgspec.structs import FieldInfo
 from waybook.adapters.embedded.data_directory import DataDirectory
 from waybook.adapters.embedded.servers import Given
 from waybook.events.errors import InvalidInput
-from waybook.services.bootstrap.effect_settings import EffectSettings
+from waybook.services.bootstrap.effect_settings import EffectSettings, SmtpEffect
 from waybook.services.bootstrap.mail_settings import IntakeSettings, SpendSettings
 from waybook.services.bootstrap.model_settings import ModelKind, ModelSettings
 from waybook.services.bootstrap.reply_settings import ReplySettings
@@ -119,6 +120,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         fields = {f.name: f for f in msgspec.structs.fields(Settings)}
         given = {k: _convert(fields[k], v, f"--{k.replace('_', '-')}", strict=True) for k, v in changes.items() if v}
         return msgspec.structs.replace(self, **given)
+
+    @property
+    def never_answered(self) -> tuple[str, ...]:
+        """Our own addresses, and those by which we send: whoever answers these answers a machine, without an end."""
+        senders = (one.sender for one in self.effects.values() if isinstance(one, SmtpEffect))
+        return (*self.own_addresses, *(address for _, address in getaddresses(list(senders)) if "@" in address))
 
     @property
     def given(self) -> Given:
