@@ -165,6 +165,8 @@ def test_a_run_is_cancelled_with_a_reason(shell: Shell, drafted: str) -> None:
     assert shell.json("cancel", drafted, "--reason", "double", "--as", "ann")["ok"]
     assert refused(shell, "cancel", drafted, "--reason", "again")["reason"] == "terminal"
     assert shell.json("why", drafted)["next_move"] == "none: the run has ended as cancelled"
+    (ended,) = [e["data"] for e in shell.json("show", drafted) if e["type"] == "RunEnded"]
+    assert ended["reason"] == "cancelled by ann: double"
 
 
 def test_a_run_that_a_person_took_over_stands_still_until_it_is_handed_back(shell: Shell, drafted: str) -> None:

@@ -1,6 +1,7 @@
 """A whole send at the command line: real servers, a real mail server, a person who approves."""
 
 import asyncio
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -128,6 +129,66 @@ def test_what_cannot_be_called_back_any_more_is_refused_with_the_reason(office: 
     assert office.shell.json("approve", run, "--as", "ann")["ok"]
     office.until(lambda: office.state(run) == "sent")
     assert "already_sent" in office.shell.run("undo", run, "--json", code=1)
+
+
+def test_every_decision_is_shown_with_its_reason(office: Office, tmp_path: Path) -> None:
+    """The gates' and people's, in their order, by `show` and `why`, also when the reply has left."""
+    run = drafted(office, tmp_path, "reasons")
+    assert "automatic replies are off (auto_reply)" in office.shell.run("why", run)
+    assert office.shell.json("save", run, "--text", "By hand.", "--reason", "wrong price", "--as", "bob")["ok"]
+    office.server.refused = "ann@customer.example"
+    assert office.shell.json("approve", run, "--as", "ann", "--reason", "fine")["ok"]
+    office.until(lambda: office.state(run) == "failed")
+    refusal = office.shell.run("save", run, "--text", "x", code=1)
+    assert "refused (illegal_edge): the mail is failed" in refusal and "retry --how review" in refusal
+    assert office.shell.json("retry", run, "--how", "review", "--reason", "look again", "--as", "eve")["ok"]
+    office.server.refused = None
+    assert office.shell.json("approve", run, "--as", "ann", "--reason", "now it is")["ok"]
+    office.until(lambda: office.state(run) == "sent")
+    assert office.shell.json("why", run)["because"] == "approved by ann: now it is"
+    shown = office.shell.run("show", run)
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert [line for line in lines if line.startswith(("gates", "decided", "came back"))] == [
+        "gates human_review: automatic replies are off (auto_reply)",
+        "decided approved by ann: fine",
+        "came back review",
+        "decided approved by ann: now it is",
+    ]
+    events: list[dict[str, Any]] = office.shell.json("show", run)
+    (again,) = [e["data"] for e in events if e["type"] == "Transitioned" and e["data"]["from"] == "failed"]
+    assert again["reason"] == "tried again by eve: look again"
+    saved = [e["data"]["payload"] for e in events if e["type"] == "EventPublished" and "wrong price" in str(e)]
+    assert [(one["by"], one["reason"]) for one in saved] == [("bob", "wrong price")]
+
+
+def test_what_came_in_no_order_is_refused_and_changes_nothing(office: Office, tmp_path: Path) -> None:
+    """Every verb to a reply that left, each with a stable word; and a release of what was never kept."""
+    run = drafted(office, tmp_path, "order")
+    refusal = office.shell.run("release", run, "--reason", "why not", code=1)
+    assert "refused (illegal_edge): the mail is draft_ready; only a quarantined one is released" in refusal
+    assert office.shell.json("approve", run, "--as", "ann")["ok"]
+    office.until(lambda: office.state(run) == "sent")
+    before = len(office.shell.json("show", run))
+    late = {"undo": "already_sent", "save": "terminal"}
+    for verb in ("approve", "reject", "revoke", "release", "retry", "undo", "block", "redraft", "save"):
+        words = ("--text", "x") if verb == "save" else ()
+        answer = json.loads(office.shell.run(verb, run, *words, "--reason", "late", "--as", "bob", "--json", code=1))
+        assert (answer["ok"], answer["reason"]) == (False, late.get(verb, "terminal"))
+    assert len(office.shell.json("show", run)) == before
+
+
+def test_the_window_costs_one_commit_and_the_whole_way_twelve_at_most(office: Office, tmp_path: Path) -> None:
+    """From the mail to the sent reply, with a window that its timer ends."""
+    office.shell.run("policy", "set", "human_delay_seconds=0.2", "--reason", "a window that ends by itself")
+    try:
+        run = drafted(office, tmp_path, "window")
+        assert office.shell.json("approve", run, "--as", "ann")["ok"]
+        office.until(lambda: office.state(run) == "sent")
+    finally:
+        office.shell.run("policy", "set", "human_delay_seconds=0", "--reason", "as before")
+    events: list[dict[str, Any]] = office.shell.json("show", run)
+    assert "TimerFired" in {e["type"] for e in events}
+    assert max(e["version"] for e in events) <= 12
 
 
 def _blocks(kind: str) -> list[str]:

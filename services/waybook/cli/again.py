@@ -9,7 +9,7 @@ import msgspec
 import typer
 from rich.progress import Progress
 
-from waybook.cli.giving import WAIT, Actor, CommandId, Patience, actor_name, give, giving, report
+from waybook.cli.giving import WAIT, Actor, CommandId, Patience, Reason, actor_name, give, giving, report
 from waybook.cli.options import Agent, DataDir, Json
 from waybook.cli.output import err, out, print_counts, print_json, print_table
 from waybook.cli.running import run_async
@@ -56,6 +56,7 @@ class Choice(msgspec.Struct, frozen=True):
     rate: float
     dry_run: bool
     wait_s: float
+    reason: str | None = None
 
 
 def retry(
@@ -67,6 +68,7 @@ def retry(
     rate: Rate = RATE,
     dry_run: DryRun = False,
     how: How = None,
+    reason: Reason = None,
     agent: Agent = "inbox",
     by: Actor = None,
     command_id: CommandId = None,
@@ -86,13 +88,13 @@ def retry(
     if how is not None and (run is None or how not in WAYS):
         raise InvalidInput(f"--how is for one run: {', '.join(WAYS)}")
     if run is not None:
-        payload = {"how": how} if how is not None else {}
+        payload = {"how": how, "reason": reason}
         given = run_async(
             give(Settings.load(), "retry", run, payload, agent, actor_name(by), command_id, wait, data_dir)
         )
         report(given, f"{given.key.run} is tried again", as_json=as_json)
         return
-    choice = Choice(agent, actor_name(by), step, error, limit, rate, dry_run, wait)
+    choice = Choice(agent, actor_name(by), step, error, limit, rate, dry_run, wait, reason)
     _report_all(run_async(_all(Settings.load(), choice, data_dir)), as_json=as_json)
 
 
@@ -111,7 +113,7 @@ async def _all(settings: Settings, choice: Choice, data_dir: Path | None) -> lis
         async def again(row: dict[str, Any]) -> dict[str, Any]:
             key = RunKey(row["tenant"], row["agent"], row["run"])
             try:
-                answer = await client.give(key, "retry", {}, actor=choice.actor)
+                answer = await client.give(key, "retry", {"reason": choice.reason}, actor=choice.actor)
             except NoAnswer as unknown:
                 return {"ok": False, "reason": "no_answer", "text": str(unknown)}
             return {"ok": answer.ok, "reason": answer.reason, "text": answer.text}

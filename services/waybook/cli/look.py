@@ -200,7 +200,29 @@ def _head(entries: list[Entry]) -> list[tuple[str, str]]:
     lines = [(title, str(found[name])) for name, title in names.items() if found.get(name)]
     asks = (found.get("classification") or {}).get("asks") or ()
     lines += [(f"asks [{n}]", str(title)) for n, title in enumerate(asks, 1)]
+    lines += _decisions(entries)
     return lines + [("remark", str(remark)) for remark in found.get("remarks") or ()]
+
+
+def _decisions(entries: list[Entry]) -> list[tuple[str, str]]:
+    """Every decision on the reply with its reason, in order: the gates', and people's."""
+    found: list[tuple[str, str]] = []
+    for entry in entries:
+        data = entry.data
+        if (routed := (data.get("fields") or {}).get("agent_decision")) is not None:
+            gate = f" ({routed['gate']})" if routed.get("gate") else ""
+            found.append(("gates", f"{routed['decision']}: {routed['reason']}{gate}"))
+        if entry.type == "ApprovalDecided":
+            found.append(("decided", f"{data['decision']} by {data['by']}{_because(data.get('reason'))}"))
+        elif entry.type == "ApprovalRevoked" and data["reason"] not in ("left", "closed", "asked_anew"):
+            found.append(("revoked", f"approval {data['approval']}{_because(data['reason'])}"))
+        elif entry.type == "Transitioned" and (back := (data.get("fields") or {}).get("cancel_reason")) is not None:
+            found.append(("came back", str(back)))
+    return found
+
+
+def _because(reason: str | None) -> str:
+    return f": {reason}" if reason else ""
 
 
 def _brief(data: dict[str, Any]) -> str:

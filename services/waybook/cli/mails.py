@@ -58,6 +58,7 @@ def save(
     run: RunId,
     text: Text = None,
     subject: Subject = None,
+    reason: Reason = None,
     by: Actor = None,
     command_id: CommandId = None,
     wait: Patience = WAIT,
@@ -68,13 +69,14 @@ def save(
     written = text if text is not None else sys.stdin.read()
     if not written.strip():
         raise InvalidInput("an empty text is no reply")
-    body = {"text": written, "subject": subject}
+    body = {"text": written, "subject": subject, "reason": reason}
     _say(run, ev.DraftSaved.__name__, body, "saved", by, command_id, wait, data_dir, as_json=as_json)
 
 
 def redraft(
     run: RunId,
     intent: IntentNumber = None,
+    reason: Reason = None,
     by: Actor = None,
     command_id: CommandId = None,
     wait: Patience = WAIT,
@@ -82,7 +84,7 @@ def redraft(
     as_json: Json = False,
 ) -> None:
     """Have the draft written anew, or the part of it for one of several things that the mail asks for."""
-    body = {"intent": intent}
+    body = {"intent": intent, "reason": reason}
     _say(
         run, ev.RedraftAsked.__name__, body, "given back to be drafted", by, command_id, wait, data_dir, as_json=as_json
     )

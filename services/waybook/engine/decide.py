@@ -53,6 +53,7 @@ from waybook.engine.lifecycle import (
     move,
     names_of,
     open_window,
+    said_by,
     take_row,
 )
 from waybook.engine.onward import onward
@@ -455,8 +456,9 @@ def _cancel(recorder: Recorder, body: Cancel) -> Outcome:
         return Refused("terminal", f"the run has ended as {recorder.run.outcome}")
     if recorder.run.children:
         delegation.cancel_children(recorder, body.reason)
-    if take_row(recorder, ("CancelRequested",), body) is None:
-        close(recorder, "cancelled")
+    why = said_by(recorder, "cancelled", body.reason)
+    if take_row(recorder, ("CancelRequested",), body, reason=why) is None:
+        close(recorder, "cancelled", reason=why)
     return Accepted()
 
 

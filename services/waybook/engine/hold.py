@@ -208,7 +208,7 @@ def why(
         limits=tuple(s.name for s in definition.steps.values() if limit_reached(s, run)) if known else (),
         error=_last_error(run),
         approvals=tuple(_waiting(name, a.request) for name, a in open_approvals(run).items()),
-        because=_because(definition, run) if known else None,
+        because=_because(definition, run) if definition.carries(run.definition) else None,
     )
 
 

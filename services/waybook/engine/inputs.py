@@ -65,11 +65,12 @@ class Move(msgspec.Struct, frozen=True):
 class Retry(msgspec.Struct, frozen=True):
     """Take a failed run up again. `timer` is set when its timer fired, None when a person asks.
 
-    `how`: which way a person wants (a word that the agent's table knows), None: whatever the table says.
+    `how`: which way a person wants (a word that the agent's table knows), None: whatever the table says. `reason`: why.
     """
 
     timer: str | None = None
     how: str | None = None
+    reason: str | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True):

@@ -34,19 +34,23 @@ def asked(row: Row, question: Callable[..., T], *given: Any) -> T:
         raise RowFailed(row.name, error) from error
 
 
-def take_row(recorder: Recorder, on: tuple[str, ...], event: Any, name: str | None = None) -> Row | None:
+def take_row(
+    recorder: Recorder, on: tuple[str, ...], event: Any, name: str | None = None, reason: str | None = None
+) -> Row | None:
     """Applies the first matching row for `event`, if any, with all that entering its next state brings.
 
-    `name` is that of the published event; the one that ends a run is kept as its result.
-    Raises RowFailed.
+    `name` is that of the published event; the one that ends a run is kept as its result. `reason` stands where the row
+    gives none of its own. Raises RowFailed.
     """
     row = matching_row(recorder.definition.table, recorder.run, on, event, recorder.world)
     if row is not None:
-        apply_row(recorder, row, event, on[0], name)
+        apply_row(recorder, row, event, on[0], name, reason)
     return row
 
 
-def apply_row(recorder: Recorder, row: Row, event: Any, on: str = "", name: str | None = None) -> None:
+def apply_row(
+    recorder: Recorder, row: Row, event: Any, on: str = "", name: str | None = None, reason: str | None = None
+) -> None:
     """Applies a row that was found for `event`: what it tells, its fields, its next state. Raises RowFailed."""
     fields = dict(asked(row, row.fields, recorder.run, event)) if row.fields is not None else {}
     if row.tells is not None:
@@ -56,7 +60,7 @@ def apply_row(recorder: Recorder, row: Row, event: Any, on: str = "", name: str 
         if recorder.definition.table.contracts and not recorder.run.ended:
             approvals.ask_for_state(recorder)
         return
-    reason = asked(row, row.reason, recorder.run, event) if row.reason is not None else None
+    reason = asked(row, row.reason, recorder.run, event) if row.reason is not None else reason
     move(recorder, row.name, row.next, on, fields, reason, name)
 
 
@@ -160,6 +164,11 @@ def edge(table: Table, from_state: str, to_state: str) -> Row | Refused:
         if row.next == to_state and row.direct and row.leads_from(from_state):
             return row
     return Refused("illegal_edge", f"no row leads from {from_state} to {to_state}")
+
+
+def said_by(recorder: Recorder, what: str, reason: str | None) -> str:
+    """Whose word made the run move, and why, for its history: `what` is what the person did."""
+    return f"{what} by {recorder.by}" + (f": {reason}" if reason else "")
 
 
 def names_of(recorder: Recorder, event: str) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ from waybook.engine.dispatch import begin_or_offer, dispatch_all, may_begin
 from waybook.engine.failures import failures_with
 from waybook.engine.inputs import Accepted, Delivered, Failed, Nothing, Outcome, Refused
 from waybook.engine.inputs import Retry as RetryRequest
-from waybook.engine.lifecycle import matching_row, move, names_of, open_window, take_row
+from waybook.engine.lifecycle import matching_row, move, names_of, open_window, said_by, take_row
 from waybook.engine.operations import leave_to_reconcile, settled_waits
 from waybook.engine.recorder import Holder, Recorder
-from waybook.engine.run import Action, PathStep, Run, execution_key
+from waybook.engine.run import NO_PERSON, Action, PathStep, Run, execution_key
 from waybook.engine.walks import kept, restart
 from waybook.events import engine as e
 
@@ -219,22 +219,24 @@ def _walk_back(recorder: Recorder, request: RetryRequest, holder: Holder) -> boo
     """
     run = recorder.run
     way = way_back(recorder, request)
+    why = said_by(recorder, "tried again", request.reason) if recorder.by != NO_PERSON else "retry"
     if isinstance(way, Row) and _leads_elsewhere(recorder, way):
-        take_row(recorder, ("RetryRequested",), request)
+        take_row(recorder, ("RetryRequested",), request, reason=why)
         if way.restart:
-            restart(recorder, way.name, "retried by a person", holder, keep=kept(recorder, way, request))
+            restart(recorder, way.name, why, holder, keep=kept(recorder, way, request))
         return True
     recorded = list(run.path)
     completed = [run.actions[a] for key, a in run.executions.items() if key.startswith(f"{run.walk}:")]
     if not (recorded and recorded[0].from_state == FAILED):
-        take_row(recorder, ("RetryRequested",), request)
+        take_row(recorder, ("RetryRequested",), request, reason=why)
     for action in completed:
         if action.status == "completed":
             recorder.record(e.StepReused(step=action.step, trigger=action.trigger, action=action.id))
     while recorded and recorded[0].from_state != recorder.run.state:
         recorded.pop(0)
     for step in recorded:
-        move(recorder, step.row, step.to_state, step.on, {}, "retry", again=True)
+        why_now = why if recorder.run.state == FAILED else "retry"
+        move(recorder, step.row, step.to_state, step.on, {}, why_now, again=True)
     if recorder.definition.table.contracts:
         approvals.ask_for_state(recorder)
     return False

@@ -8,11 +8,10 @@ import msgspec
 from waybook.agents.ledgers import Reservation
 from waybook.engine import approvals
 from waybook.engine.contract import Contract, NoContract
-from waybook.engine.definition import KILL_SWITCH_ON, IntentGuard, Objection, Row, Window
+from waybook.engine.definition import FAILED, KILL_SWITCH_ON, IntentGuard, Objection, Row, Window
 from waybook.engine.inputs import Retry, World
 from waybook.engine.run import Run
 from waybook.engine.telling import Telling
-from waybook.engine.times import iso
 from waybook.engine.windows import pending
 from waybook.events import engine as e
 from waybook.inbox import events as ev
@@ -173,52 +172,20 @@ def why_no_undo(run: Run) -> Objection | None:
 
 
 def why_no_save(run: Run) -> Objection | None:
-    """An edit comes too late once the reply is on its way."""
-    is_late = run.state == "approved" and pending(run) is None
-    return ("already_sent", "the undo window is over") if is_late else None
+    """An edit comes too late once the reply is on its way, and too early before there is a draft."""
+    if run.state == "approved":
+        return ("already_sent", "the undo window is over") if pending(run) is None else None
+    if run.state == "draft_ready" or run.ended:
+        return None
+    text = f"the mail is {run.state}; a text is saved where a reply waits for a decision, or may still be called back"
+    return "illegal_edge", f"{text}: `retry --how review` brings a failed one there" if run.state == FAILED else text
 
 
-# --- in words
-
-
-_BACK = {
-    "kill_switch": "the kill switch was on",
-    "thread_reply": "a newer mail of the conversation came in",
-    "edited": "the text was changed after the approval",
-    "user_cancel": "a person called it back",
-    "policy_changed": "the policy changed after the approval",
-    "expired": "the approval had run out",
-    "grant_gone": "who approved it may not decide any more",
-    "not_arrived": "a person said that it did not arrive",
-    "reservation_gone": "what it was charged to counts it no longer",
-    "review": "a person wants to see it after a failure",
-}
-
-
-def why_draft_ready(run: Run) -> str | None:
-    """Why a person decides: what called the reply back, else what kept it from leaving unattended."""
-    called_back = run.fields.get("cancel_reason")
-    if called_back is not None:
-        return f"it came back before it left: {_BACK.get(called_back, called_back)}"
-    decision = run.fields.get("agent_decision") or {}
-    return f"{decision['reason']} ({decision.get('gate')})" if decision.get("reason") else None
-
-
-def why_approved(run: Run) -> str | None:
-    """Until when it can be called back, or that it is on its way."""
-    timer = pending(run)
-    if timer is None:
-        return "it is on its way"
-    return f"it can be called back until {iso(run.timers[timer].due)}"
-
-
-def why_failed(run: Run) -> str | None:
-    """What went wrong last; of several things that a mail asks for, what the failed drafts are about."""
-    text = run.fields.get("error_message")
-    asks = (run.fields.get("classification") or {}).get("asks") or ()
-    failed = {a.branch for a in map(run.actions.__getitem__, run.executions.values()) if a.status == "failed"}
-    about = "; ".join(f"part {n} is about: {title}" for n, title in enumerate(asks, 1) if str(n) in failed)
-    return f"{text} ({about})" if text and about else str(text) if text else None
+def why_no_release(run: Run) -> Objection | None:
+    """Only what is kept is let go."""
+    if run.state == "quarantined" or run.ended:
+        return None
+    return "illegal_edge", f"the mail is {run.state}; only a quarantined one is released"
 
 
 # --- fields

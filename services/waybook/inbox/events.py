@@ -174,6 +174,7 @@ class DraftSaved(ExternalEvent, frozen=True, kw_only=True):
     text: Annotated[str, Personal]
     subject: Annotated[str | None, Personal] = None
     saved_at: int | None = None
+    reason: str | None = None
 
 
 class RedraftAsked(ExternalEvent, frozen=True, kw_only=True):
@@ -181,6 +182,7 @@ class RedraftAsked(ExternalEvent, frozen=True, kw_only=True):
 
     by: str
     intent: int | None = None
+    reason: str | None = None
 
 
 class SendCancelled(ExternalEvent, frozen=True, kw_only=True):

@@ -41,7 +41,7 @@ def _fields(run: Run, event: ev.RedraftAsked) -> Mapping[str, Any]:
 
 def _reason(run: Run, event: ev.RedraftAsked) -> str:
     which = f"the part for intent {event.intent}" if event.intent is not None else "the reply"
-    return f"{event.by} wants {which} drafted anew"
+    return f"{event.by} wants {which} drafted anew" + (f": {event.reason}" if event.reason else "")
 
 
 def why_not(run: Run) -> Objection | None:

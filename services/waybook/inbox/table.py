@@ -10,6 +10,7 @@ from waybook.engine.run import Run
 from waybook.engine.telling import Telling
 from waybook.inbox import approved, redraft, returned
 from waybook.inbox import events as ev
+from waybook.inbox.because import BECAUSE
 from waybook.inbox.intake.headers import one_line
 from waybook.inbox.remarks import answer_address, remarks
 from waybook.inbox.reply import EFFECT
@@ -247,15 +248,12 @@ TABLE = Table(
     contracts={"draft_ready": approved.reply_contract},
     windows={"approved": approved.WINDOW},
     intents={EFFECT: approved.GUARD},
-    because={
-        "draft_ready": approved.why_draft_ready,
-        "approved": approved.why_approved,
-        "failed": approved.why_failed,
-    },
+    because=BECAUSE,
     facts=frozenset({ev.ReplyReturned.__name__}),
     refusals={
         "SendCancelled": approved.why_no_undo,
         "DraftSaved": approved.why_no_save,
+        "MailReleased": approved.why_no_release,
         "RedraftAsked": redraft.why_not,
     },
 )

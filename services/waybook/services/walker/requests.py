@@ -69,9 +69,10 @@ class TimerPayload(msgspec.Struct, frozen=True):
 
 
 class RetryPayload(msgspec.Struct, frozen=True):
-    """Payload of the verb `retry`: which way the person wants, None: whatever the agent's table says."""
+    """Payload of the verb `retry`: which way the person wants, None: whatever the agent's table says; and why."""
 
     how: str | None = None
+    reason: str | None = None
 
 
 class CancelPayload(msgspec.Struct, frozen=True):
@@ -237,7 +238,8 @@ def _other_body(subject: CommandSubject, command: Command, definition: AgentDefi
         word = msgspec.json.decode(raw, type=DecidePayload)
         return Decide(DECISIONS[verb], word.approval, word.reason, word.digest)
     if verb == "retry":
-        return Retry(how=msgspec.json.decode(raw, type=RetryPayload).how)
+        again = msgspec.json.decode(raw, type=RetryPayload)
+        return Retry(how=again.how, reason=again.reason)
     if verb == "timer":
         return Retry(msgspec.json.decode(raw, type=TimerPayload).timer)
     if verb == "cancel":
