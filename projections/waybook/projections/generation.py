@@ -8,7 +8,7 @@ from waybook.projections.migrate import lock, migrate, migrations
 from waybook.projections.session import Connection
 from waybook.projections.statements import identifier, placed, statements
 
-HANDLERS_VERSION = 2
+HANDLERS_VERSION = 3
 """Version of the handlers and of `Progress`; raise it when the same log gives other rows."""
 
 _GENERATIONS = statements("generations")

@@ -1,5 +1,8 @@
 """All commands in one place."""
 
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 
 from waybook.cli import again, agents, decide, look, mails, restart, run, schedules, settle, steer, watch
@@ -19,6 +22,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
 )
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"waybook {version('waybook')}")
+        raise typer.Exit
+
+
+@app.callback()
+def waybook(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """What stands in front of every command."""
+
+
 app.command("run")(run.run)
 app.command("up")(run.up)
 app.command("ingest")(run.ingest)
