@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
+# Compiled modules are kept, whatever the environment says: most of what a command's start costs is compiling them.
+unexport PYTHONDONTWRITEBYTECODE
 # A script that starts a container engine where none answers: `eval "$(SCRIPT start)"`. With docker none is needed.
 WAYBOOK_CONTAINER_ENGINE ?= ../shared/tools/container-engine
 
@@ -27,7 +29,7 @@ up: $(STAMP)
 # Most of the tests wait for servers and processes, so four files at a time take a third of the time on two cores.
 # What failed in that company (1) is run once more by itself: both runs are shown, and what fails alone is a failure.
 # Where a test process died (3) some tests were not run at all, so all are run once more.
-TOGETHER = $(BIN)/python -m pytest -n 4 --dist loadfile --max-worker-restart 0 $(PYTEST_ARGS)
+TOGETHER = $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(PYTEST_ARGS)
 ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS)
 
 test: check

@@ -1,11 +1,32 @@
 """Server fixtures for every test (`waybook.testing.pytest_plugin`), and the options of the conformance cases."""
 
+import signal
+from pathlib import Path
+
 import pytest
 
 pytest_plugins = ["waybook.testing.pytest_plugin", "tests.conformance.plugin"]
 
+FOLDERS = ("samples", "integration", "crash", "contract", "conformance", "unit")
 CRASHED = pytest.StashKey[bool]()
 NOT_ALL_RAN = 3
+
+
+def pytest_configure() -> None:
+    """Lets Ctrl-C reach the programs that tests start: a shell's background jobs inherit that it is ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that wait for servers and processes come first, so that the last minute is not one of them alone."""
+    root = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        folder = next((n for n in FOLDERS if item.path.is_relative_to(root / n)), None)
+        return len(FOLDERS) if folder is None else FOLDERS.index(folder)
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""The command line on real servers, as a user runs it: a process of its own for every command."""
+"""The command line on real servers, as a user runs it: a process of its own, but where a start of Python says nothing."""
 
 import json
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.shell import SAMPLES, WITHIN_S, Shell
+from tests.integration.shell import SAMPLES, WITHIN_S, Quick, Shell
 
 from waybook.adapters.embedded.data_directory import DataDirectory
 
@@ -16,6 +16,11 @@ from waybook.adapters.embedded.data_directory import DataDirectory
 @pytest.fixture
 def shell(data_directory: DataDirectory) -> Shell:
     return Shell(data_directory)
+
+
+@pytest.fixture
+def quick(data_directory: DataDirectory) -> Quick:
+    return Quick(data_directory)
 
 
 def test_the_samples_are_walked_once_and_found_there_the_second_time(shell: Shell) -> None:
@@ -119,10 +124,10 @@ def test_mails_taken_in_beside_a_running_up_are_walked_by_it(shell: Shell) -> No
     ],
 )
 def test_bad_input_is_answered_with_a_sentence_and_an_exit_code(
-    shell: Shell, arguments: tuple[str, ...], environment: dict[str, str], code: int, said: str
+    quick: Quick, arguments: tuple[str, ...], environment: dict[str, str], code: int, said: str
 ) -> None:
     """What cannot be done is said in one sentence that names the way out, never with a traceback."""
-    output = shell.run(*arguments, code=code, **environment)
+    output = quick.run(*arguments, code=code, **environment)
     assert said in output and "Traceback" not in output
 
 
@@ -142,7 +147,7 @@ def test_files_that_are_no_mail_are_named_and_the_others_are_walked(shell: Shell
     shell.run("run", str(tmp_path / "empty.eml"), code=1)
 
 
-def test_a_reply_is_given_the_earlier_mails_of_its_thread(shell: Shell, tmp_path: Path) -> None:
+def test_a_reply_is_given_the_earlier_mails_of_its_thread(quick: Quick, tmp_path: Path) -> None:
     """What the sender wrote before stands in the context of the next mail, and the hidden part of it does not."""
     head = "From: Ann <ann@example.org>\nTo: shop@example.com\nContent-Type: text/html; charset=utf-8\n"
     first, second = tmp_path / "first.eml", tmp_path / "second.eml"
@@ -154,18 +159,18 @@ def test_a_reply_is_given_the_earlier_mails_of_its_thread(shell: Shell, tmp_path
         f"{head}Subject: Re: Blue chair\nMessage-ID: <two@example.org>\nReferences: <one@example.org>\n\n"
         "<p>When will you send me a new one, please?</p>\n"
     )
-    shell.json("run", str(first))
-    (message,) = shell.json("run", str(second))["messages"]
-    retrieved = str(next(a for a in shell.json("actions", message["run"]) if a["step"] == "context_retrieval"))
+    quick.json("run", str(first))
+    (message,) = quick.json("run", str(second))["messages"]
+    retrieved = str(next(a for a in quick.json("actions", message["run"]) if a["step"] == "context_retrieval"))
     assert "Earlier in this thread (Ann <ann@example.org>): The chair is broken." in retrieved
     assert "unseen words" not in retrieved
 
 
-def test_an_installation_where_nothing_was_walked_yet_can_be_looked_at(shell: Shell) -> None:
+def test_an_installation_where_nothing_was_walked_yet_can_be_looked_at(quick: Quick) -> None:
     """On a new data directory looks find nothing, and `ingest` keeps mails for the next `run`."""
-    assert shell.json("messages") == []
-    taken = shell.json("ingest", str(SAMPLES / "01-invoice-question.eml"))
+    assert quick.json("messages") == []
+    taken = quick.json("ingest", str(SAMPLES / "01-invoice-question.eml"))
     assert len(taken["taken"]) == 1 and taken["taken"][0]["already"] is None
-    report = shell.json("run", str(SAMPLES / "02-bug-report-german.eml"))
+    report = quick.json("run", str(SAMPLES / "02-bug-report-german.eml"))
     assert len(report["messages"]) == 1
-    assert len(shell.json("messages")) == 2
+    assert len(quick.json("messages")) == 2

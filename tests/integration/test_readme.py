@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from typer.testing import CliRunner
+
+from waybook.cli.app import app
+
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -24,11 +28,5 @@ def test_the_commands_of_the_readme_exist() -> None:
     rows = re.findall(r"^\| `waybook ([a-z-]+)", README.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(rows) >= 6
     for command in rows:
-        done = subprocess.run(
-            [sys.executable, "-c", "from waybook.cli import main; main()", command, "--help"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, (command, done.stderr)
+        done = CliRunner().invoke(app, [command, "--help"])
+        assert done.exit_code == 0, (command, done.output)
