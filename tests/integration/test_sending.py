@@ -161,6 +161,16 @@ def test_every_decision_is_shown_with_its_reason(office: Office, tmp_path: Path)
     assert [(one["by"], one["reason"]) for one in saved] == [("bob", "wrong price")]
 
 
+def test_what_people_make_of_drafts_reaches_the_scorecard(office: Office, tmp_path: Path) -> None:
+    """When the answer has left, or is refused; and a raised threshold is a person's to lower."""
+    run = drafted(office, tmp_path, "judged")
+    assert office.shell.json("approve", run, "--as", "ann")["ok"]
+    office.until(lambda: bool(office.shell.json("sender", "show", "ann@customer.example")["matched"]))
+    (category,) = office.shell.json("sender", "show", "ann@customer.example")["matched"]
+    assert office.shell.json("policy", "loosen", category, "--reason", "as it was")["already"] is True
+    assert "were let go as the gates would have" in office.shell.run("sender", "show", "ann@customer.example")
+
+
 def test_what_came_in_no_order_is_refused_and_changes_nothing(office: Office, tmp_path: Path) -> None:
     """Every verb to a reply that left, each with a stable word; and a release of what was never kept."""
     run = drafted(office, tmp_path, "order")

@@ -116,6 +116,27 @@ class OutcomeCounted(Fact, frozen=True, kw_only=True):
     at: int
 
 
+class ReplyJudged(Fact, frozen=True, kw_only=True):
+    """Of a sender, and of a category of mails: what a person made of a draft, once the answer left or was refused.
+
+    `matched`: every gate would have let it go, and the person let it go as it stood.
+    """
+
+    category: str
+    verdict: Literal["approved", "edited", "rejected"]
+    run: str
+    at: int
+    matched: bool = False
+
+
+class ThresholdMoved(Fact, frozen=True, kw_only=True):
+    """Of a category of mails: by how many steps its threshold stands above what the settings say, from now on."""
+
+    level: int
+    by: str
+    reason: str | None = None
+
+
 class Spent(Fact, frozen=True, kw_only=True):
     """Of a budget: what an attempt's model calls cost, in millionths of the unit in which prices are given.
 

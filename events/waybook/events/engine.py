@@ -14,6 +14,7 @@ from waybook.events.aggregate import (
     KillSwitchSet,
     OutcomeCounted,
     PolicyChanged,
+    ReplyJudged,
     ReservationSettled,
     Reserved,
     SenderBlockSet,
@@ -22,6 +23,7 @@ from waybook.events.aggregate import (
     ThreadContextChanged,
     ThreadJoined,
     ThreadStatusSet,
+    ThresholdMoved,
 )
 from waybook.events.approval import ApprovalDecided, ApprovalRequested, ApprovalRevoked, ApprovalUsed
 from waybook.events.fact import ContextChange, Fact
@@ -37,6 +39,7 @@ __all__ = [
     "KillSwitchSet",
     "OutcomeCounted",
     "PolicyChanged",
+    "ReplyJudged",
     "ReservationSettled",
     "Reserved",
     "SenderBlockSet",
@@ -45,6 +48,7 @@ __all__ = [
     "ThreadContextChanged",
     "ThreadJoined",
     "ThreadStatusSet",
+    "ThresholdMoved",
 ]
 """What stands in files of its own and belongs to the engine's events all the same."""
 
@@ -452,6 +456,8 @@ EngineEvent = (
     | SenderTrustSet
     | OutcomeCounted
     | Spent
+    | ReplyJudged
+    | ThresholdMoved
 )
 
 ENGINE_EVENTS: dict[str, type[EngineEvent]] = {cls.__name__: cls for cls in get_args(EngineEvent)}

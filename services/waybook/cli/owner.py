@@ -11,7 +11,7 @@ from waybook.cli.options import DataDir, Json
 from waybook.cli.output import out, print_json, print_table, when
 from waybook.cli.running import run_async
 from waybook.engine.aggregates.grants import Grants
-from waybook.engine.aggregates.keys import grants_key, policy_key
+from waybook.engine.aggregates.keys import category_key, grants_key, policy_key
 from waybook.engine.aggregates.policy import Policy
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RunKey
@@ -107,6 +107,19 @@ def policy_unset(
     """Take values away."""
     payload: dict[str, Any] = {"values": dict.fromkeys(keys), "reason": reason}
     report(_give("policy", payload, by, command_id, wait, data_dir), "the policy was changed", as_json=as_json)
+
+
+@policy_app.command("loosen")
+def policy_loosen(
+    category: Annotated[str, typer.Argument(metavar="CATEGORY", help="support, sales, billing, ...")],
+    reason: Reason = None, by: Actor = None, command_id: CommandId = None, wait: Patience = WAIT,
+    data_dir: DataDir = None, as_json: Json = False,
+) -> None:  # fmt: skip
+    """Take back what refusals of people raised a category's threshold by: it is the settings' again."""
+    settings = Settings.load()
+    key, payload = category_key(settings.tenant, category), {"level": 0, "reason": reason}
+    given = run_async(_given(settings, key, "threshold", payload, actor_name(by), command_id, wait, data_dir))
+    report(given, f"the threshold of {category} is what the settings say", as_json=as_json)
 
 
 def _pair(text: str) -> tuple[str, Any]:

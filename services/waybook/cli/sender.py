@@ -35,6 +35,8 @@ def show(address: Address, data_dir: DataDir = None, as_json: Json = False) -> N
     by = f", by {block.by} at {when(block.at)}" if block.by is not None else ""
     why = f" ({block.reason})" if block.reason else ""
     out.print(f"{'blocked' if block.on else 'not blocked'}{by}{why}", markup=False)
+    for category, matched in sorted(known.matched.items()):
+        out.print(f"{matched} drafts about {category} were let go as the gates would have", markup=False)
     for category, distrust in sorted(known.distrust.items()):
         text = f"nothing about {category} leaves unattended: {distrust.reason or 'no reason given'}"
         about = f", run {distrust.run}" if distrust.run else ""

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from waybook.engine.aggregates import grants, ledger, outcomes, policy, sender, thread
+from waybook.engine.aggregates import grants, judged, ledger, outcomes, policy, sender, thread
 from waybook.engine.context import changed
 from waybook.engine.definition import FAILED
 from waybook.engine.errors import HistoryHole
@@ -436,4 +436,6 @@ _HANDLERS: dict[type, Callable[[Run, Any, str, int], None]] = {
     e.SenderBlockSet: sender.fold_block,
     e.SenderTrustSet: sender.fold_trust,
     e.OutcomeCounted: outcomes.fold_counted,
+    e.ReplyJudged: judged.fold_judged,
+    e.ThresholdMoved: judged.fold_moved,
 }

@@ -15,6 +15,7 @@ from waybook.engine.telling import Telling
 from waybook.engine.windows import pending
 from waybook.events import engine as e
 from waybook.inbox import events as ev
+from waybook.inbox.judged import tell_approved
 from waybook.inbox.reply import EFFECT, reply_of
 from waybook.inbox.returned import tell_sent
 from waybook.inbox.route import Routed
@@ -331,6 +332,11 @@ def _never_left(run: Run, event: ev.AutoApproved, now: int) -> Sequence[Telling]
     return _released(run, event.routed.reservations)
 
 
+def _tell_sent(run: Run, event: ev.ReplySent, now: int) -> Sequence[Telling]:
+    """An unattended reply counts for the breaker, a person's for the scorecards."""
+    return (*tell_sent(run, event, now), *tell_approved(run, event, now))
+
+
 def _released(run: Run, held: Sequence[Reservation]) -> Sequence[Telling]:
     return [
         Telling(
@@ -386,7 +392,7 @@ SENDING = (
         tells=give_back,
     ),
     Row("send", "approved", "SendDue", fields=_begun),
-    Row("E19", "approved", "ReplySent", "sent", fields=_sent, tells=tell_sent),
+    Row("E19", "approved", "ReplySent", "sent", fields=_sent, tells=_tell_sent),
     Row("E20", "approved", "SendCancelled", "draft_ready", in_window, _recalled, tells=give_back),
     Row("E20_withheld", "approved", "SendWithheld", "draft_ready", _is_current, _withheld, tells=give_back),
     Row("F_send", "approved", "ReplyFailed", "failed", fields=_send_failed, tells=give_back),

@@ -96,6 +96,10 @@ class Brakes(Protocol):
         """How many decisions in shadow mode people agreed with, for this sender and category; None: first contact."""
         ...
 
+    async def tightened(self, category: str) -> int:
+        """By how many steps a category's threshold stands above what the settings say."""
+        ...
+
 
 class StandingBrakes:
     """The brakes that settings alone give: no breaker is open, nothing is spent, nobody is known."""
@@ -135,6 +139,10 @@ class StandingBrakes:
     async def matched(self, sender: str, category: str) -> int | None:
         """See Brakes."""
         return None
+
+    async def tightened(self, category: str) -> int:
+        """See Brakes."""
+        return 0
 
 
 class Unreadable(msgspec.Struct, frozen=True):

@@ -96,4 +96,5 @@ async def _with_brakes(facts: RouteFacts, brakes: Brakes, now: int) -> RouteFact
         shadow=await read(brakes.shadow()),
         matched=await read(brakes.matched(sender, category)),
         distrust=await read(brakes.distrust(sender, category)),
+        tightened=await read(brakes.tightened(category)),
     )

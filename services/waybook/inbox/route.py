@@ -97,6 +97,7 @@ class RouteFacts(msgspec.Struct, frozen=True, kw_only=True):
     shadow: bool | Unreadable | None = None
     matched: int | Unreadable | None = None
     distrust: str | Unreadable | None = None
+    tightened: int | Unreadable = 0
     mails_before: int = 0
 
 
@@ -166,6 +167,18 @@ def _auto_reply(facts: RouteFacts, settings: RouteSettings) -> str | None:
     return None if settings.auto_reply or settings.autonomy else "automatic replies are off"
 
 
+STEP = 0.1
+"""How much a step raises a category's threshold."""
+
+WOULD_HAVE_LEFT = frozenset({"shadow", "warm_up"})
+"""Gates that are asked when no other one objects: what they keep for a person would have left."""
+
+
+def tightened(threshold: float, level: int) -> float:
+    """A category's threshold after so many steps."""
+    return min(1.0, round(threshold + STEP * level, 3))
+
+
 def _autonomy(facts: RouteFacts, settings: RouteSettings) -> str | None:
     """What the rules of autonomy say, where they decide."""
     if not settings.autonomy:
@@ -174,8 +187,14 @@ def _autonomy(facts: RouteFacts, settings: RouteSettings) -> str | None:
     rule = settings.rule_for(facts.sender, category)
     if rule is None:
         return f"no rule lets {category} go unattended"
-    if not rule.enabled:
-        return f"the rule for {rule.sender or category} is switched off"
+    return None if rule.enabled else f"the rule for {rule.sender or category} is switched off"
+
+
+def _warm_up(facts: RouteFacts, settings: RouteSettings) -> str | None:
+    """Where rules decide, people have to have agreed with what would have left; asked last, so that nothing else stood
+    against it."""
+    if not settings.autonomy:
+        return None
     if isinstance(facts.matched, Unreadable):
         return f"the scorecard: {facts.matched.text}"
     if facts.matched is None:
@@ -194,7 +213,9 @@ def _distrust(facts: RouteFacts, settings: RouteSettings) -> str | None:
 def _threshold(facts: RouteFacts, settings: RouteSettings) -> str | None:
     quality, confidence = facts.draft.quality, facts.classification.confidence
     rule = settings.rule_for(facts.sender, facts.classification.main.category) if settings.autonomy else None
-    least = rule.threshold if rule is not None else settings.threshold
+    if isinstance(facts.tightened, Unreadable):
+        return f"the threshold of the category: {facts.tightened.text}"
+    least = tightened(rule.threshold if rule is not None else settings.threshold, facts.tightened)
     if quality is None:
         return "the quality of the draft is unknown"
     if quality.score < least:
@@ -302,5 +323,6 @@ GATES: tuple[tuple[str, Gate], ...] = (
     ("secret", _secret),
     ("owner_rules", _rules),
     ("plugin", _plugin),
+    ("warm_up", _warm_up),
 )
 """The gates in their order (spec, section 7.6)."""

@@ -12,6 +12,7 @@ from waybook.inbox import approved, redraft, returned
 from waybook.inbox import events as ev
 from waybook.inbox.because import BECAUSE
 from waybook.inbox.intake.headers import one_line
+from waybook.inbox.judged import tell_rejected
 from waybook.inbox.remarks import answer_address, remarks
 from waybook.inbox.reply import EFFECT
 
@@ -211,7 +212,7 @@ ROWS = (
     Row("draft", "drafting", "DraftProposed", fields=_drafted),
     Row("E14", "drafting", "ReviewRequested", "draft_ready", fields=_reviewed),
     *approved.APPROVING,
-    Row("E17", "draft_ready", "DraftRejected", "rejected", fields=_rejected),
+    Row("E17", "draft_ready", "DraftRejected", "rejected", fields=_rejected, tells=tell_rejected),
     Row("E18", "draft_ready", "SenderBlocked", "archived", fields=_blocked, tells=returned.tell_blocked),
     Row("save", "draft_ready", "DraftSaved", fields=_saved),
     redraft.ROW,

@@ -31,6 +31,7 @@ READ = frozenset(
         "approvals",
         "suppressed",
         "log",
+        "feedback_week",
     }
 )
 """Members of `given` that are arranged here or read where they matter."""

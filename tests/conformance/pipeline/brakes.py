@@ -56,6 +56,10 @@ class ScriptedBrakes:
         """See Brakes."""
         return
 
+    async def tightened(self, category: str) -> int:
+        """See Brakes."""
+        return 0
+
     async def matched(self, sender: str, category: str) -> int | None:
         """See Brakes."""
         scorecard = self._value("scorecard")

@@ -10,8 +10,12 @@ from tests.conformance.pipeline.world import World
 
 from waybook.engine.aggregates.keys import sender_key
 from waybook.engine.aggregates.sender import Sender, sender_of
+from waybook.inbox.breaker import BreakerSettings
 from waybook.inbox.reply import author_of
 from waybook.inbox.returned import FIELD, category_of
+from waybook.inbox.route import tightened
+from waybook.services.reading.log_brakes import LogBrakes
+from waybook.services.reading.watched import Watched
 from waybook.services.walker.lifecycle import Lifecycle
 
 
@@ -24,8 +28,14 @@ async def sender_called(world: World, address: str) -> Sender:
 @reads("rule")
 async def _rule(world: World, value: Any) -> Differences:
     """The autonomy rule for the message's category and sender, as it stands for the next decision."""
+    if set(value) == {"threshold"}:
+        rule = world.settings.route.autonomy_rules[0]
+        looked = LogBrakes(
+            Watched(world.backend.ports.state, world.clock), world.clock, TENANT, settings=BreakerSettings()
+        )
+        return differences(value, {"threshold": tightened(rule.threshold, await looked.tightened(rule.category))})
     if set(value) - {"category", "sender", "enabled"}:
-        raise Unsupported("expect.rule: thresholds change by nobody but the owner in this build")
+        raise Unsupported("expect.rule: members beside the threshold are read with a message")
     run = (await world.history(world.message().key)).run
     if run is None:
         return ["the message has no history"]

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 from tests.conformance.pipeline import product
 
 from waybook.engine.aggregates.grants import Grants
-from waybook.engine.aggregates.keys import DAY_MS, budget_key, policy_key
+from waybook.engine.aggregates.keys import DAY_MS, budget_key, category_key, policy_key
 from waybook.engine.aggregates.ledger import ledger_of
-from waybook.engine.aggregates.requests import Asked, ChangePolicy, Reserve
+from waybook.engine.aggregates.requests import Asked, ChangePolicy, Learn, Reserve
+from waybook.events import engine as e
+from waybook.inbox.judged import Verdict
 from waybook.inbox.settings import DAILY
 from waybook.services.walker.lifecycle import Lifecycle
 
@@ -29,6 +31,17 @@ async def arrange(world: "World", given: Mapping[str, Any]) -> None:
         now = world.clock.now() - before
         charged = Reserve("before", "arranged", cap=10**6, expires=now + 3 * DAY_MS, amount=int(config["daily_count"]))
         await lifecycle.change(budget_key(product.TENANT, DAILY, now), None, (Asked(charged),), Grants())
+    if (week := given.get("feedback_week")) is not None:
+        category = world.settings.route.autonomy_rules[0].category
+        approved: list[Verdict] = ["approved"] * week["approved"]
+        refused: list[Verdict] = ["rejected"] * week["rejected"]
+        verdicts = approved + refused
+        now, every = world.clock.now(), 6 * DAY_MS // len(verdicts)
+        told = [
+            Asked(Learn(e.ReplyJudged(category=category, verdict=v, run=f"r{n}", at=now - 6 * DAY_MS + n * every)))
+            for n, v in enumerate(verdicts)
+        ]
+        await lifecycle.change(category_key(product.TENANT, category), None, told, Grants())
     if values:
         await lifecycle.change(policy_key(product.TENANT), None, (Asked(ChangePolicy(values), by="owner"),), Grants())
 

@@ -31,7 +31,7 @@ async def tick(world: World, action: Action) -> None:
         await _retry_failed(world, int(action.get("concurrent") or 1))
     elif action["job"] == "reconcile_approved" and "concurrent" not in action:
         await reconcile_approved(world)
-    elif action["job"] != "sweep_stuck" or "concurrent" in action:
+    elif action["job"] not in ("sweep_stuck", "adjust_thresholds") or "concurrent" in action:
         raise Unsupported(f"`tick`: the job {action['job']} is not interpreted yet")
     await world.settle()
 

@@ -152,7 +152,7 @@ class Known(StandingBrakes):
     ("rules", "known", "gate"),
     [
         ((), True, "autonomy"),
-        ((AutonomyRule(category="support"),), False, "autonomy"),
+        ((AutonomyRule(category="support"),), False, "warm_up"),
         (
             (AutonomyRule(category="support"), AutonomyRule(category="support", sender=READY.sender, enabled=False)),
             True,

@@ -5,6 +5,7 @@ from typing import Any
 
 from waybook.engine.aggregates import grants as g
 from waybook.engine.aggregates.grants import Grants, grants_of
+from waybook.engine.aggregates.judged import judged_of, raised
 from waybook.engine.aggregates.ledger import ledger_of, reservation
 from waybook.engine.aggregates.outcomes import is_counted
 from waybook.engine.aggregates.policy import policy_of
@@ -20,6 +21,7 @@ from waybook.engine.aggregates.requests import (
     Reserve,
     SetKillSwitch,
     SetThread,
+    SetThreshold,
     SettleReservation,
     TrustSender,
 )
@@ -33,6 +35,9 @@ from waybook.events.subjects import RunKey
 
 MOST_MEMBERS = 10_000
 """How many runs one thread keeps; more make no conversation, and a commit has to stay small."""
+
+MOST_LEVEL = 10
+"""Steps of a threshold: more than the whole."""
 
 Said = tuple[e.EngineEvent, ...] | Refused | Nothing
 
@@ -174,6 +179,9 @@ def _learn(run: Run | None, body: Learn, by: str, now: int) -> Said:
     fact = body.fact
     if isinstance(fact, e.OutcomeCounted):
         return Nothing("applied") if is_counted(run, fact) else (fact,)
+    if isinstance(fact, e.ReplyJudged):
+        moved = raised(judged_of(run), fact, now)  # of a sender nothing is counted by days
+        return (fact, moved) if moved is not None else (fact,)
     if isinstance(fact, e.SenderBlockSet):
         return Nothing("already_there") if sender_of(run).block.on == fact.on else (fact,)
     return _trust(run, fact) if isinstance(fact, e.SenderTrustSet) else (fact,)
@@ -198,14 +206,23 @@ def _trust_sender(run: Run | None, body: TrustSender, by: str, now: int) -> Said
     return _trust(run, e.SenderTrustSet(category=body.category, trusted=body.trusted, by=by, reason=body.reason))
 
 
+def _set_threshold(run: Run | None, body: SetThreshold, by: str, now: int) -> Said:
+    if not 0 <= body.level <= MOST_LEVEL:
+        return Refused("invalid_input", f"a threshold stands 0 to {MOST_LEVEL} steps above the settings'")
+    if judged_of(run).level == body.level:
+        return Nothing("already_there")
+    return (e.ThresholdMoved(level=body.level, by=by, reason=body.reason),)
+
+
 _LEDGERS = ("@budget", "@sender")
 _DECIDERS: dict[type[Body], tuple[tuple[str, ...], Callable[[Run | None, Any, str, int], Said]]] = {
     Record: (("@thread",), _record),
     SetThread: (("@thread",), _set_thread),
     Admit: (("@sender",), _admit),
-    Learn: (("@sender", "@outcomes", "@budget"), _learn),
+    Learn: (("@sender", "@outcomes", "@budget", "@category"), _learn),
     BlockSender: (("@sender",), _block_sender),
     TrustSender: (("@sender",), _trust_sender),
+    SetThreshold: (("@category",), _set_threshold),
     SetKillSwitch: (("@policy",), _set_kill_switch),
     ChangePolicy: (("@policy",), _change_policy),
     ChangeGrant: (("@grants",), _change_grant),
@@ -216,6 +233,7 @@ _WORDS: dict[type[Body], str] = {
     SetThread: g.THREAD,
     BlockSender: g.SENDERS,
     TrustSender: g.SENDERS,
+    SetThreshold: g.POLICY,
     SetKillSwitch: g.KILL_SWITCH,
     ChangePolicy: g.POLICY,
     ChangeGrant: g.GRANTS,

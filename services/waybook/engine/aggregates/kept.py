@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from waybook.engine.aggregates.judged import Moved, Tally
 from waybook.engine.aggregates.ledger import Reservation
 from waybook.engine.aggregates.outcomes import Counts
 from waybook.engine.aggregates.policy import KillSwitch
@@ -16,6 +17,8 @@ _TYPES: dict[str, Any] = {
     "block": Block,
     "distrust": dict[str, Distrust],
     "spans": dict[str, Counts],
+    "days": dict[str, Tally],
+    "moved": Moved,
 }
 
 

@@ -33,6 +33,11 @@ def outcomes_key(tenant: str, at: int) -> RunKey:
     return RunKey(tenant, "@outcomes", f"replies-{at // DAY_MS}")
 
 
+def category_key(tenant: str, category: str) -> RunKey:
+    """What people made of the drafts for a category of mails. Raises InvalidInput for what no subject may name."""
+    return RunKey(tenant, "@category", check_token("category", category, RUN_TOKEN))
+
+
 def sender_key(tenant: str, address: str) -> RunKey:
     """The rates of one sender, by the digest of the address in lower case."""
     return RunKey(tenant, "@sender", digest_token(tenant, "sender", address.lower()))

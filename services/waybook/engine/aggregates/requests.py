@@ -24,7 +24,7 @@ class Admit(msgspec.Struct, frozen=True):
 class Learn(msgspec.Struct, frozen=True):
     """A fact that a run tells is added, unless the aggregate holds it."""
 
-    fact: e.OutcomeCounted | e.SenderBlockSet | e.SenderTrustSet | e.Spent
+    fact: e.OutcomeCounted | e.SenderBlockSet | e.SenderTrustSet | e.Spent | e.ReplyJudged
 
 
 class BlockSender(msgspec.Struct, frozen=True):
@@ -39,6 +39,13 @@ class TrustSender(msgspec.Struct, frozen=True):
 
     category: str
     trusted: bool
+    reason: str | None = None
+
+
+class SetThreshold(msgspec.Struct, frozen=True):
+    """A person says by how many steps a category's threshold stands above the settings'; 0: it is theirs again."""
+
+    level: int
     reason: str | None = None
 
 
@@ -98,6 +105,7 @@ Body = (
     | Learn
     | BlockSender
     | TrustSender
+    | SetThreshold
     | SetThread
     | SetKillSwitch
     | ChangePolicy

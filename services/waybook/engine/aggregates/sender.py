@@ -6,6 +6,7 @@ the sender's rate busy. Each arrival moves it by one interval, and may begin as 
 
 import msgspec
 
+from waybook.engine.aggregates.judged import matched_of
 from waybook.engine.run import Run
 from waybook.events import engine as e
 
@@ -49,12 +50,13 @@ class Distrust(msgspec.Struct, frozen=True):
 
 
 class Sender(msgspec.Struct, frozen=True):
-    """A sender as they stand. `arrivals`: when runs that came lately may begin (ms, UTC)."""
+    """A sender as they stand. `arrivals`: when runs that came lately may begin (ms, UTC). `matched`: their scorecard."""
 
     full_until: int = 0
     arrivals: dict[str, int] = {}
     block: Block = Block()
     distrust: dict[str, Distrust] = {}
+    matched: dict[str, int] = {}
 
 
 def sender_of(run: Run | None) -> Sender:
@@ -63,7 +65,11 @@ def sender_of(run: Run | None) -> Sender:
         return Sender()
     fields = run.fields
     return Sender(
-        fields.get(_FULL, 0), fields.get(_ARRIVALS, {}), fields.get(_BLOCK, Block()), fields.get(_DISTRUST, {})
+        fields.get(_FULL, 0),
+        fields.get(_ARRIVALS, {}),
+        fields.get(_BLOCK, Block()),
+        fields.get(_DISTRUST, {}),
+        matched_of(run),
     )
 
 

@@ -1,6 +1,7 @@
 """The brakes that the log gives: the breaker, the budget for models, and trust that was taken back."""
 
-from waybook.engine.aggregates.keys import DAY_MS, budget_key, outcomes_key, sender_key
+from waybook.engine.aggregates.judged import judged_of, matched_of
+from waybook.engine.aggregates.keys import DAY_MS, budget_key, category_key, outcomes_key, sender_key
 from waybook.engine.aggregates.ledger import ledger_of
 from waybook.engine.aggregates.outcomes import Counts, spans_of
 from waybook.engine.aggregates.sender import sender_of
@@ -78,6 +79,15 @@ class LogBrakes(StandingBrakes):
             return None
         by = "" if known.by == "engine" else f", says {known.by}"
         return f"nothing about {category} leaves unattended for this sender: {known.reason or 'no reason given'}{by}"
+
+    async def matched(self, sender: str, category: str) -> int | None:
+        """See Brakes. Whom nobody has decided about is a first contact."""
+        known = matched_of(await self._watched.look(sender_key(self._tenant, sender)))
+        return known.get(category, 0) if known else None
+
+    async def tightened(self, category: str) -> int:
+        """See Brakes."""
+        return judged_of(await self._watched.look(category_key(self._tenant, category))).level
 
     async def objection(self, sender: str, category: str) -> str | None:
         """See Brakes."""

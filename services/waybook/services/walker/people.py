@@ -16,6 +16,7 @@ from waybook.engine.aggregates.requests import (
     Learn,
     SetKillSwitch,
     SetThread,
+    SetThreshold,
     SettleReservation,
     TrustSender,
 )
@@ -68,6 +69,13 @@ class BlockPayload(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
+class ThresholdPayload(msgspec.Struct, frozen=True):
+    """Payload of the verb `threshold` to `@category`: steps above the settings."""
+
+    level: int = 0
+    reason: str | None = None
+
+
 class TrustPayload(msgspec.Struct, frozen=True):
     """Payload of the verb `trust` to `@sender`."""
 
@@ -110,12 +118,18 @@ def _trust(raw: bytes) -> Body:
     return TrustSender(given.category, given.trusted, given.reason)
 
 
+def _threshold(raw: bytes) -> Body:
+    given = msgspec.json.decode(raw, type=ThresholdPayload)
+    return SetThreshold(given.level, given.reason)
+
+
 RECORD = "record"
 _FACTS: dict[str, tuple[str, type[e.EngineEvent]]] = {
     "ReservationSettled": ("@budget @sender", e.ReservationSettled),
     "SenderBlockSet": ("@sender", e.SenderBlockSet),
     "SenderTrustSet": ("@sender", e.SenderTrustSet),
     "OutcomeCounted": ("@outcomes", e.OutcomeCounted),
+    "ReplyJudged": ("@sender @category", e.ReplyJudged),
 }
 """Facts that runs tell, and which aggregates keep them."""
 
@@ -128,7 +142,7 @@ def _recorded(agent: str, raw: bytes) -> Body:
     fact = msgspec.json.decode(told.body, type=kind)
     if isinstance(fact, e.ReservationSettled):
         return SettleReservation(fact.run, fact.execution, fact.outcome)
-    assert isinstance(fact, e.OutcomeCounted | e.SenderBlockSet | e.SenderTrustSet)
+    assert isinstance(fact, e.OutcomeCounted | e.SenderBlockSet | e.SenderTrustSet | e.ReplyJudged)
     return Learn(fact)
 
 
@@ -139,6 +153,7 @@ _VERBS: dict[str, tuple[str, Callable[[bytes], Body]]] = {
     "thread": ("@thread", _thread),
     "block": ("@sender", _block),
     "trust": ("@sender", _trust),
+    "threshold": ("@category", _threshold),
 }
 
 
@@ -169,7 +184,7 @@ def _read(subject: CommandSubject, command: Command) -> Asked:
         raise InvalidInput(f"{subject.key.agent} knows no verb {subject.verb!r}; there are {known}")
     if subject.issuer not in PEOPLE:
         raise NotPermitted(f"the verb {subject.verb} is for people, not for {subject.issuer}")
-    if agent not in ("@thread", "@sender") and subject.key.run != "_":
+    if agent not in ("@thread", "@sender", "@category") and subject.key.run != "_":
         raise InvalidInput(f"there is one {agent} a tenant; its run is `_`, not {subject.key.run!r}")
     try:
         body = decode(bytes(command.payload))
