@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from waybook.adapters.commit_size import check_size
-from waybook.agents import Agent, AgentConfig, StartEvent, StopEvent, step
+from waybook.agents import Agent, AgentConfig, StartEvent, StopEvent, check, step
 from waybook.cli.runs import agent_name
 from waybook.engine.ports import CommitTooLarge, Draft
 from waybook.events.errors import InvalidInput
@@ -60,6 +60,70 @@ def test_a_module_that_raises_is_told_with_its_line(tmp_path: Path) -> None:
     file.write_text("from waybook.agents import step\n\n\n@step(deadline=3)\ndef work(): ...\n", encoding="utf-8")
     with pytest.raises(NoSuchAgent, match=rf"DefinitionError at {file}:4: `@step` has no option `deadline`"):
         load_agent(str(file))
+
+
+def test_a_module_that_ends_the_process_is_told_with_its_line(tmp_path: Path) -> None:
+    """`sys.exit()` at its top level is a mistake like any other."""
+    file = tmp_path / "ends.py"
+    file.write_text("import sys\n\nsys.exit(3)\n", encoding="utf-8")
+    with pytest.raises(NoSuchAgent, match=rf"raises SystemExit at {file}:3: 3"):
+        load_agent(str(file))
+
+
+@pytest.mark.parametrize("name", ["", ":", ":Clerk", ".", "./"])
+def test_a_name_that_names_no_module_is_told(name: str) -> None:
+    """The message says what to write."""
+    with pytest.raises(NoSuchAgent, match="names no module; write MODULE:AGENT or FILE.py:AGENT"):
+        load_agent(name)
+
+
+AGENT_FILE = """
+from __future__ import annotations
+import msgspec
+from waybook.agents import *
+
+class Inner{n}(msgspec.Struct):
+    v: int = 1
+
+class Go{n}(StartEvent):
+    inner: Inner{n} | None = None
+
+class Done{n}(StopEvent):
+    pass
+
+class Agent{n}(Agent):
+    @step
+    async def work(self, go: Go{n}) -> Done{n}:
+        return Done{n}()
+"""
+
+
+def test_two_files_of_one_name_stay_apart(tmp_path: Path) -> None:
+    """Neither takes the other's place, nor that of a module of Python; a file is read once, and again when it has changed."""
+    files = []
+    for n in (1, 2):
+        (tmp_path / f"folder{n}").mkdir()
+        files.append(tmp_path / f"folder{n}" / "email.py")
+        files[-1].write_text(AGENT_FILE.format(n=n), encoding="utf-8")
+    mails = sys.modules["email"]
+    agents = [load_agent(str(file)) for file in files]
+    assert [a.__name__ for a in agents] == ["Agent1", "Agent2"]
+    assert [check(a) for a in agents] == [(), ()]
+    assert load_agent(f"{files[0]}:Agent1") is agents[0]
+    assert sys.modules["email"] is mails
+    files[0].write_text(AGENT_FILE.format(n=33), encoding="utf-8")
+    assert load_agent(str(files[0])).__name__ == "Agent33"
+
+
+def test_a_file_in_a_package_may_import_its_neighbours(tmp_path: Path) -> None:
+    """It goes by its whole name, like with MODULE:AGENT."""
+    package = tmp_path / "crew_of_files"
+    package.mkdir()
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    (package / "facts.py").write_text(AGENT_FILE.format(n=5), encoding="utf-8")
+    own = "from .facts import *\n\nclass Crew(Agent5): ...\n"
+    (package / "crew.py").write_text(own, encoding="utf-8")
+    assert load_agent(str(package / "crew.py")).__module__ == "crew_of_files.crew"
 
 
 def test_without_its_extra_the_command_says_what_to_install() -> None:
