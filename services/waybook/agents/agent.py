@@ -1,6 +1,6 @@
 """The base class of agents."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from waybook.agents.config import AgentConfig
@@ -9,7 +9,7 @@ from waybook.agents.step import MARK
 from waybook.engine.definition import Table, default_table
 
 REPLACED = "__waybook_replaced__"
-"""Attribute of an agent's class: steps that a later one of the same name replaced in the same class body."""
+"""Attribute of an agent's class: steps that something else of the same name replaced in the same class body."""
 
 
 class _Body(dict[str, Any]):
@@ -21,9 +21,16 @@ class _Body(dict[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         before = self.get(name)
-        if hasattr(before, MARK) and hasattr(value, MARK):
+        if hasattr(before, MARK) and value is not None and before not in _layers(value):
             self.replaced.append(before)
         super().__setitem__(name, value)
+
+
+def _layers(value: Any) -> Iterator[Any]:
+    """A function and those that its decorators wrap."""
+    while value is not None:
+        yield value
+        value = getattr(value, "__wrapped__", None)
 
 
 class AgentType(type):

@@ -16,6 +16,7 @@ from waybook.agents.injection import (
     is_step_config,
     name_of,
 )
+from waybook.agents.lost import lost_steps
 from waybook.agents.options import option_findings, setting_findings
 from waybook.agents.reading import Sheet, StepBody, read
 from waybook.agents.source import source_findings
@@ -48,6 +49,7 @@ def check_sheet(sheet: Sheet, provides: Collection[type] | None) -> tuple[Findin
             found.extend(one(body))
         found.extend(_injected(sheet, body, provides))
     found.extend(_duplicates(sheet))
+    found.extend(lost_steps(sheet))
     found.extend(_branches(sheet))
     found.extend(option_findings(sheet))
     found.extend(flow_findings(sheet))
@@ -92,6 +94,11 @@ def _shape(body: StepBody) -> Iterator[Finding]:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         text = f"`{name}` is a generator; collect the events in a list and return it, so that they are stored together"
         yield body.place.finding("GENERATOR_STEP", text)
+    elif not body.is_async and inspect.iscoroutinefunction(inspect.unwrap(function)):
+        text = (
+            f"a decorator makes `{name}` a plain function; write `async def` in the decorator, and await the step there"
+        )
+        yield body.place.finding("STEP_NOT_ASYNC", text)
     elif not body.is_async and not body.options.thread:
         text = (
             f"`{name}` is a plain function; write `async def {name}`, or mark it `@step(thread=True)` to let it block in a "
@@ -241,10 +248,13 @@ def _config(sheet: Sheet, body: StepBody, who: str, name: str, kind: object) -> 
 def _duplicates(sheet: Sheet) -> Iterator[Finding]:
     named = {body.name: body for body in sheet.bodies}
     for hidden in sheet.replaced:
-        other = named.get(hidden.name, hidden)
+        other = named.get(hidden.name)
         text = (
             f"two steps are named `{hidden.name}`: here and at {other.place.file}:{other.place.line}; executions are "
             "recorded by name, and only one of the two is ever run. Give them different names."
+            if other is not None
+            else f"the step `{hidden.name}` is replaced further down in its class by something of the same name that is no "
+            "step, so it never runs. Give them different names."
         )
         yield hidden.place.finding("DUPLICATE_STEP_NAME", text)
     known: dict[str, type[Event]] = {}

@@ -56,8 +56,8 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def place_of(function: Callable[..., Any] | type, agent: str, step: str | None = None) -> Place:
-    """Where a function or a class is written, as far as Python knows."""
-    code = getattr(function, "__code__", None)
+    """Where a function, under its decorators, or a class is written, as far as Python knows."""
+    code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
     if code is not None:
         return Place(agent, step, code.co_filename, code.co_firstlineno)
     try:

@@ -21,6 +21,8 @@ def flow_findings(sheet: Sheet) -> Iterator[Finding]:
     """Findings on the agent as a graph."""
     entries = _entries(sheet)
     yield from _ends(sheet)
+    if any(_is_unread(f) for body in sheet.bodies for f in body.signature.findings):
+        return
     produced = entries | {name for body in sheet.bodies for name in body.signature.outputs}
     waiting: list[StepBody] = []
     for body in sheet.bodies:
@@ -32,9 +34,21 @@ def flow_findings(sheet: Sheet) -> Iterator[Finding]:
                 "event nor an answer from outside. Return it from a step, or derive it from ExternalEvent."
             )
             yield body.place.finding("INPUT_NEVER_PRODUCED", text, parameter.name)
+        if not lacking and _is_never_asked(sheet, body, produced):
+            types = " or ".join("|".join(p.types) for p in body.signature.parameters)
+            text = (
+                f"`{body.name}` runs when {types} comes, but no step returns it and it is neither a start event nor an answer "
+                "from outside. Return it from a step, or derive it from ExternalEvent."
+            )
+            yield body.place.finding("INPUT_NEVER_PRODUCED", text, body.signature.parameters[0].name)
         waiting.append(body)
     missing = {t for body in sheet.bodies for p in body.signature.parameters for t in p.types} - produced
     yield from _unreachable(sheet, waiting, entries | missing)
+
+
+def _is_unread(finding: Finding) -> bool:
+    """Whether it is not known what a step returns: that may be the very thing which another waits for."""
+    return finding.code in ("UNRESOLVABLE_PARAMETER", "INVALID_OUTPUT") and finding.parameter is None
 
 
 def _entries(sheet: Sheet) -> set[str]:
@@ -49,8 +63,20 @@ def _entries(sheet: Sheet) -> set[str]:
 
 def _needed(sheet: Sheet, body: StepBody) -> list[Parameter]:
     """Parameters without which a step cannot run; those that can never be filled have findings of their own."""
-    never = {c.__name__ for c in sheet.classes if issubclass(c, StopEvent | ExceptionEvent | DisplayEvent)}
+    never = _never(sheet)
     return [p for p in body.signature.parameters if not p.is_optional and not never & set(p.types)]
+
+
+def _never(sheet: Sheet) -> set[str]:
+    """Events that no step is ever offered."""
+    return {c.__name__ for c in sheet.classes if issubclass(c, StopEvent | ExceptionEvent | DisplayEvent)}
+
+
+def _is_never_asked(sheet: Sheet, body: StepBody, produced: set[str]) -> bool:
+    """Whether a step takes nothing but optional events, and none of them ever comes."""
+    parameters = body.signature.parameters
+    optional = bool(parameters) and all(p.is_optional for p in parameters)
+    return optional and not any(set(p.types) & (produced | _never(sheet)) for p in parameters)
 
 
 def _unreachable(sheet: Sheet, bodies: list[StepBody], reached: set[str]) -> Iterator[Finding]:

@@ -95,7 +95,7 @@ class _Drawing:
     def _step(self, body: StepBody) -> Node:
         notes = []
         if body.options.precondition is not None:
-            notes.append(f"if {body.options.precondition.__name__}")
+            notes.append(f"if {getattr(body.options.precondition, '__name__', 'it may')}")
         if body.options.max_executions is not None:
             notes.append(f"at most {body.options.max_executions}")
         if not body.options.stop_on_error:

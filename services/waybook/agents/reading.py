@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 import msgspec
@@ -89,7 +90,7 @@ def _body(agent: type[Agent], name: str, function: Callable[..., Any]) -> StepBo
     place = place_of(function, agent.__name__, name)
     asked = options.precondition
     precondition = None
-    if callable(asked):
+    if isinstance(asked, FunctionType):  # of anything else a finding says that it is none
         precondition = read_signature(asked, place_of(asked, agent.__name__, name), method=False)
     is_async = inspect.iscoroutinefunction(function)
     signature = read_signature(function, place)

@@ -40,13 +40,10 @@ class _Input(msgspec.Struct, frozen=True):
 
 def read_signature(function: Callable[..., Any], place: Place, *, method: bool = True) -> Signature:
     """The signature of a step's method, or of a precondition (no `method`). What is wrong stands in its findings."""
-    reader = _Reader(place, function.__name__)
-    try:
-        hints = get_type_hints(function, include_extras=True)
-    except (NameError, SyntaxError, AttributeError, TypeError) as error:
-        text = f"an annotation cannot be resolved: {error}; import the name where the step is defined"
-        reader.find("UNRESOLVABLE_PARAMETER", text)
-        hints = {}
+    who = place.step or function.__name__
+    who = who if method else f"{function.__name__}` of `{who}"
+    reader = _Reader(place, who)
+    hints = _hints(function, reader)
     parameters = list(inspect.signature(function).parameters.values())
     for parameter in parameters[1:] if method else parameters:
         reader.read(parameter, hints)
@@ -60,6 +57,30 @@ def read_signature(function: Callable[..., Any], place: Place, *, method: bool =
         frozenset(reader.nullable),
         tuple(reader.findings),
     )
+
+
+def _hints(function: Callable[..., Any], reader: "_Reader") -> dict[str, Any]:
+    """The annotations as they are meant; those that cannot be read are told, one by one, and left out."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except _UNREADABLE:
+        hints: dict[str, Any] = {}
+    written = inspect.unwrap(function)
+    for name, annotation in written.__annotations__.items():
+        alone = types.SimpleNamespace(__annotations__={name: annotation})
+        try:
+            hints.update(get_type_hints(alone, written.__globals__, include_extras=True))
+        except _UNREADABLE as error:
+            what = "the result" if name == "return" else f"`{name}`"
+            text = (
+                f"the type of {what} cannot be read: {error}; define the name at the top level of the module, or import it "
+                "there, and not for type checkers alone"
+            )
+            reader.find("UNRESOLVABLE_PARAMETER", text, None if name == "return" else name)
+    return hints
+
+
+_UNREADABLE = (NameError, SyntaxError, AttributeError, TypeError)
 
 
 class _Reader:
@@ -86,11 +107,14 @@ class _Reader:
         if parameter.kind is parameter.POSITIONAL_ONLY:
             self.find("UNRESOLVABLE_PARAMETER", f"`{name}` has to be given by name; take out the `/` behind it", name)
         if name not in hints:
-            if not any(f.parameter is None for f in self.findings):
+            if not any(f.parameter == name for f in self.findings):
                 text = f"parameter `{name}` has no type; write the event type that it takes"
                 self.find("UNRESOLVABLE_PARAMETER", text, name)
             return
         wanted = _input(hints[name])
+        if (event := _generic(wanted.other)) is not None:
+            self.find("UNRESOLVABLE_PARAMETER", _one_class(f"`{name}`", wanted.other, event), name)
+            return
         if not wanted.classes:
             self.injected[name] = wanted.other
             if wanted.nullable or parameter.default is not parameter.empty:
@@ -145,7 +169,9 @@ class _Reader:
                 continue
             inner = get_args(member)[0] if get_origin(member) is list else member
             classes = _classes(inner)
-            if not classes:
+            if (event := _generic(inner)) is not None:
+                self.find("INVALID_OUTPUT", _one_class("the result", inner, event))
+            elif not classes:
                 text = f"it returns {member!r}; a step returns an event, a list of events, or None"
                 self.find("INVALID_OUTPUT", text)
             self.returned.extend(classes)
@@ -191,6 +217,20 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 def _classes(hint: Any) -> tuple[type[Event], ...]:
     return tuple(m for m in _members(hint) if isinstance(m, type) and issubclass(m, Event))
+
+
+def _generic(hint: Any) -> type[Event] | None:
+    """The class of a generic event that is taken with its type in brackets."""
+    origin = get_origin(hint)
+    return origin if isinstance(origin, type) and issubclass(origin, Event) else None
+
+
+def _one_class(what: str, hint: Any, event: type[Event]) -> str:
+    shown = f"{event.__name__}[{', '.join(getattr(a, '__name__', repr(a)) for a in get_args(hint))}]"
+    return (
+        f"{what} is `{shown}`, and a stored event goes by the name of its class; derive one from it, "
+        f"`class ...({shown}): ...`, and name that"
+    )
 
 
 def _yielded(hint: Any) -> Any:

@@ -6,7 +6,8 @@ They follow names through assignments of one function and no further; what they 
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,7 +19,8 @@ from waybook.agents.reading import Sheet, StepBody
 from waybook.agents.run_context import RunContext
 from waybook.agents.signature import Signature
 
-WRITES = frozenset({"set"})
+WRITES: Mapping[str, int] = {"set": 1, "compare_and_set": 2}
+"""Methods that write a value, with its place among the arguments."""
 READS = frozenset({"get", "count", "flag"})
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -46,7 +48,7 @@ def source_findings(sheet: Sheet) -> Iterator[Finding]:
     writes: list[tuple[StepBody, Use]] = []
     reads: list[Use] = []
     for body in sheet.bodies:
-        source = _source(body.function)
+        source = _source(body.function, sheet.agent)
         if source is not None:
             yield from _config_lie(body, source)
             yield from _untold_output(body, source)
@@ -62,7 +64,7 @@ def source_findings(sheet: Sheet) -> Iterator[Finding]:
     yield from _smuggles(writes, reads)
 
 
-def _source(function: Callable[..., Any]) -> _Source | None:
+def _source(function: Callable[..., Any], agent: type | None = None) -> _Source | None:
     try:
         lines, first = inspect.getsourcelines(function)
         module = ast.parse(textwrap.dedent("".join(lines)))
@@ -71,7 +73,8 @@ def _source(function: Callable[..., Any]) -> _Source | None:
     tree = module.body[0] if module.body else None
     if not isinstance(tree, Function):
         return None
-    return _Source(tree, first - 1, getattr(function, "__globals__", {}))
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    return _Source(tree, first - 1, names if agent is None else ChainMap({"self": agent}, names))
 
 
 def _named(signature: Signature, kind: type) -> list[str]:
@@ -102,13 +105,21 @@ class _Taint:
             self._bind(node.target, node.value)
         elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
             self._bind(node.target, node.iter)
+        elif isinstance(node, ast.Match):
+            for case in node.cases:
+                self._match(case.pattern, node.subject)
 
     def _bind(self, target: ast.AST, value: ast.AST | None) -> None:
-        found = self.of(value)
-        if found:
-            for node in ast.walk(target):
-                if isinstance(node, ast.Name):
-                    self._origins[node.id] = self._origins.get(node.id, frozenset()) | found
+        self._add((n.id for n in ast.walk(target) if isinstance(n, ast.Name)), self.of(value))
+
+    def _match(self, pattern: ast.pattern, subject: ast.AST) -> None:
+        bound = (n.name for n in ast.walk(pattern) if isinstance(n, ast.MatchAs | ast.MatchStar))
+        self._add((name for name in bound if name is not None), self.of(subject))
+
+    def _add(self, names: Iterable[str], origins: frozenset[str]) -> None:
+        if origins:
+            for name in names:
+                self._origins[name] = self._origins.get(name, frozenset()) | origins
 
 
 # --- config lie
@@ -135,7 +146,7 @@ def _config_lie(body: StepBody, source: _Source) -> Iterator[Finding]:
 
 
 def _conditions(tree: Function, taint: _Taint) -> Iterator[tuple[int, frozenset[str]]]:
-    """Every condition with the names that it, and the conditions around it, derive from."""
+    """Every condition with the names that it, the conditions around it, and those that left before it derive from."""
 
     def inside(node: ast.AST, around: frozenset[str]) -> Iterator[tuple[int, frozenset[str]]]:
         test = getattr(node, "test", None) or (node.subject if isinstance(node, ast.Match) else None)
@@ -144,11 +155,19 @@ def _conditions(tree: Function, taint: _Taint) -> Iterator[tuple[int, frozenset[
         if test is not None:
             around = around | taint.of(test)
             yield test.lineno, around
-        for child in ast.iter_child_nodes(node):
-            yield from inside(child, around)
+        for _, value in ast.iter_fields(node):
+            children = value if isinstance(value, list) else [value]
+            yield from block([child for child in children if isinstance(child, ast.AST)], around)
 
-    for statement in tree.body:
-        yield from inside(statement, frozenset())
+    def block(nodes: Iterable[ast.AST], around: frozenset[str]) -> Iterator[tuple[int, frozenset[str]]]:
+        for node in nodes:
+            yield from inside(node, around)
+            if isinstance(node, ast.If) and isinstance(
+                node.body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break
+            ):
+                around = around | taint.of(node.test)
+
+    yield from block(tree.body, frozenset())
 
 
 # --- a result without a type
@@ -185,14 +204,15 @@ def _writes(body: StepBody, source: _Source, context: str) -> Iterator[Use]:
     events = frozenset(p.name for p in body.signature.parameters)
     taint = _Taint(source.tree, events)
     for call, key in _calls(source, context, WRITES):
-        value = call.args[1] if len(call.args) > 1 else _keyword(call, "value")
+        at = WRITES[call.func.attr]  # type: ignore[attr-defined]
+        value = call.args[at] if len(call.args) > at else _keyword(call, "value")
         from_events = sorted(taint.of(_without_counting(value)) & events) if value is not None else []
         if from_events:
             yield Use(body.name, key, source.offset + call.lineno, ", ".join(from_events))
 
 
 class _Counting(ast.NodeTransformer):
-    """Takes out what says how many there are, or whether there is one: control flow, no data."""
+    """Takes out what says how many there are, whether there is one, or which of two it is: control flow, no data."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Name) and node.func.id in ("len", "bool", "isinstance"):
@@ -202,6 +222,10 @@ class _Counting(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         return ast.Constant(False)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        return ast.Tuple([node.body, node.orelse], ast.Load())  # which of the two it is says a condition
 
 
 def _without_counting(value: ast.expr) -> ast.AST:
@@ -215,16 +239,26 @@ def _reads(by: str, source: _Source, context: str) -> Iterator[Use]:
         yield Use(by, key, source.offset + call.lineno)
 
 
-def _calls(source: _Source, context: str, methods: frozenset[str]) -> Iterator[tuple[ast.Call, str]]:
-    """Calls `context.method(key, ...)` whose key is known."""
+def _calls(source: _Source, context: str, methods: Collection[str]) -> Iterator[tuple[ast.Call, str]]:
+    """Calls `context.method(key, ...)` whose key is known; the context may go by another name."""
+    aliases = _aliases(source.tree, context)
     for node in ast.walk(source.tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods):
             continue
-        if not (isinstance(node.func.value, ast.Name) and node.func.value.id == context):
+        if not (isinstance(node.func.value, ast.Name) and node.func.value.id in aliases):
             continue
         key = _text(node.args[0] if node.args else _keyword(node, "key"), source.names)
         if key is not None:
             yield node, key
+
+
+def _aliases(tree: Function, name: str) -> set[str]:
+    """The names under which a function knows what it got as `name`."""
+    found = {name}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in found:
+            found.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    return found
 
 
 def _keyword(call: ast.Call, name: str) -> ast.expr | None:
@@ -232,12 +266,15 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def _text(node: ast.expr | None, names: Mapping[str, Any]) -> str | None:
-    """A text that is written down, or a constant of the module."""
+    """A text that is written down, or a constant of the module or of a class."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.Name) and isinstance(names.get(node.id), str):
         found: str = names[node.id]
         return found
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        value = getattr(names.get(node.value.id), node.attr, None)
+        return value if isinstance(value, str) else None
     return None
 
 
@@ -261,8 +298,8 @@ def _blank_agents(body: StepBody, source: _Source) -> Iterator[Finding]:
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Call):
             continue
-        called = _called(node.func, source.names)
-        if called not in (delegate, AgentRequest):
+        target = called(node.func, source.names)
+        if target not in (delegate, AgentRequest):
             continue
         given = node.args[0] if node.args else _keyword(node, "agent")
         name = _text(given, source.names)
@@ -271,7 +308,7 @@ def _blank_agents(body: StepBody, source: _Source) -> Iterator[Finding]:
             yield body.place.finding("INCOMPLETE_AGENT_REFERENCE", text, line=source.offset + node.lineno)
 
 
-def _called(function: ast.expr, names: Mapping[str, Any]) -> Any:
+def called(function: ast.expr, names: Mapping[str, Any]) -> Any:
     """What a call calls, where it is a name of the module or an attribute of one."""
     if isinstance(function, ast.Name):
         return names.get(function.id)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from types import FunctionType
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -72,6 +73,10 @@ def step(function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
             kind, name = type(target).__name__, target.__name__
             raise DefinitionError(
                 f"`{name}` is a {kind}; a step is a method: write `async def {name}(self, ...)` alone"
+            )
+        if not isinstance(target, FunctionType):
+            raise DefinitionError(
+                f"`@step` marks a function, and got {type(target).__name__} {target!r}; write `async def` in the agent's class"
             )
         setattr(target, MARK, chosen)
         return target

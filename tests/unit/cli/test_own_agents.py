@@ -73,7 +73,7 @@ def test_a_module_that_ends_the_process_is_told_with_its_line(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["", ":", ":Clerk", ".", "./"])
 def test_a_name_that_names_no_module_is_told(name: str) -> None:
     """The message says what to write."""
-    with pytest.raises(NoSuchAgent, match="names no module; write MODULE:AGENT or FILE.py:AGENT"):
+    with pytest.raises(NoSuchAgent, match=r"names no module; write MODULE:AGENT or FILE\.py:AGENT"):
         load_agent(name)
 
 

@@ -14,7 +14,6 @@ from typing import Any, cast
 from waybook.agents import Agent
 from waybook.events.errors import InvalidInput
 
-
 _READ: dict[Path, tuple[tuple[int, int], ModuleType]] = {}
 """Modules of files that were read, with the time and the size that the file had then."""
 
