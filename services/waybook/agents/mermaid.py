@@ -1,6 +1,7 @@
 """A picture of an agent as Mermaid text."""
 
 from collections.abc import Mapping
+from html import escape
 
 from waybook.agents.picture import Edge, Node, NodeKind, NodeState, Picture
 
@@ -42,10 +43,15 @@ def mermaid(drawn: Picture) -> str:
 def _node(node: Node) -> str:
     left, right = _SHAPES[node.kind]
     label = node.label if node.kind != "step" or node.count is None else f"{node.label} ×{node.count}"
-    text = "<br/>".join((label, *(f"<i>{note}</i>" for note in node.notes)))
+    text = "<br/>".join((_safe(label), *(f"<i>{_safe(note)}</i>" for note in node.notes)))
     return f'{node.id}{left}"{text}"{right}'
 
 
 def _edge(edge: Edge) -> str:
     label = edge.event if not edge.count or edge.count == 1 else f"{edge.event} ×{edge.count}"
-    return f'{edge.source} {_ARROWS[edge.kind]}|"{label}"| {edge.target}'
+    return f'{edge.source} {_ARROWS[edge.kind]}|"{_safe(label)}"| {edge.target}'
+
+
+def _safe(text: str) -> str:
+    """A text that ends neither the quotes around it nor the markup inside: a lambda is named `<lambda>`."""
+    return escape(text, quote=False).replace('"', "#quot;")

@@ -62,8 +62,9 @@ class _Drawing:
     def __init__(self, sheet: Sheet, run: Run | None) -> None:
         self._sheet = sheet
         self._run = run
-        self._published = Counter(p.event for p in run.log) if run is not None else Counter[str]()
-        self._returned = Counter((_step_of(run, p), p.event) for p in run.log) if run is not None else Counter()
+        there = [p for events in run.visible.values() for p in events] if run is not None else []  # in this walk
+        self._published = Counter(p.event for p in there)
+        self._returned = Counter((_step_of(run, p), p.event) for p in there) if run is not None else Counter()
         self._producers: dict[str, list[str]] = {}
         for body in sheet.bodies:
             for event in sorted(body.signature.outputs):

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from waybook.engine.definition import Definition
-from waybook.engine.dispatch import bind, missing_inputs
+from waybook.engine.definition import FAILED, Definition, Step
+from waybook.engine.dispatch import bind, limit_reached, missing_inputs
 from waybook.engine.errors import text_of
 from waybook.engine.run import Run, execution_key
 
@@ -41,7 +41,7 @@ def knows_request(run: Run, request: str) -> bool:
 def false_preconditions(definition: Definition, run: Run) -> dict[str, str]:
     """By step: the precondition that keeps it from running, and the last event about which it said no.
 
-    Asked again with the run context as it is now.
+    Asked again with the run context as it is now, so it may say yes by now: nobody asked it since.
     """
     found: dict[str, str] = {}
     for name, gate in definition.gates.items():
@@ -57,10 +57,23 @@ def false_preconditions(definition: Definition, run: Run) -> dict[str, str]:
             except Exception as error:  # noqa: BLE001  whatever it raises is told
                 found[name] = f"{_named(gate)} raised for {trigger.event} {trigger.name}: {text_of(error)}"
                 break
+            about = f"for {trigger.event} {trigger.name}"
             if not answer:
-                found[name] = f"{_named(gate)} was false for {trigger.event} {trigger.name}"
+                found[name] = f"{_named(gate)} was false {about}"
+                break
+            if _was_held(run, step, trigger.name):
+                again = " or ".join(sorted(step.inputs))
+                found[name] = (
+                    f"{_named(gate)} was false {about} when it came, and is now true; the next {again} asks it again"
+                )
                 break
     return found
+
+
+def _was_held(run: Run, step: Step, trigger: str) -> bool:
+    """Whether only its precondition can have kept a step from an event that it could bind."""
+    is_offered = any(offer.step == step.name and offer.trigger == trigger for offer in run.offers.values())
+    return not (is_offered or run.state == FAILED or run.taken_over is not None or limit_reached(step, run))
 
 
 def _named(gate: object) -> str:
@@ -77,4 +90,9 @@ def waits_for(definition: Definition, run: Run) -> tuple[str, str]:
         return "agent", "waits for " + ", ".join(f"agent {r.agent} on {r.name}" for r in requests)
     parts = [f"{step} waits for {' and '.join(types)}" for step, types in missing_inputs(definition, run).items()]
     parts += [f"{step}: {text}" for step, text in false_preconditions(definition, run).items()]
+    parts = parts or [
+        f"{step.name} was executed as often as it may be ({step.max_executions})"
+        for step in definition.steps.values()
+        if limit_reached(step, run)
+    ]
     return "input", "; ".join(parts) or "no step has anything left to do, and no stop event was returned"

@@ -159,6 +159,10 @@ class Stage:
         """Takes a failed run up again, as a person does. Raises Refused."""
         await self._give(run, "retry", {})
 
+    async def restart(self, run: str, *, keep: Sequence[str] = ()) -> None:
+        """Walks a run from its start event again, as a person does; `keep`: actions whose results stand. Raises Refused."""
+        await self._give(run, "restart", {"keep": list(keep), "reason": "the rehearsal"})
+
     async def pass_time(self, seconds: float) -> None:
         """Moves the clock; what falls due happens."""
         self.clock.advance(round(seconds * 1000))
