@@ -149,7 +149,9 @@ def test_a_step_that_something_else_replaces_in_its_class_is_told_once() -> None
     assert "something of the same name that is no step" in finding.message
 
 
-@pytest.mark.parametrize("thing", [functools.partial(print), property(print), print, 7], ids=str)
+@pytest.mark.parametrize(
+    "thing", [functools.partial(print), property(print), print, 7], ids=["partial", "property", "builtin", "number"]
+)
 def test_a_mark_on_what_is_no_function_is_refused(thing: Any) -> None:
     """Where it is written, and not by an agent that lacks a step."""
     with pytest.raises(DefinitionError, match="`@step` marks a function, and got "):
