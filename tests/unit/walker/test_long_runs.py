@@ -11,7 +11,7 @@ from waybook.adapters.memory.clock import ManualClock
 from waybook.adapters.memory.snapshots import MemorySnapshots
 from waybook.adapters.memory.state_log import MemoryStateLog
 from waybook.engine.definition import Definition, Parameter, Step, Table
-from waybook.engine.inputs import Completed, Delivered, Output, Start, World
+from waybook.engine.inputs import Completed, Delivered, Output, Restart, Start, World
 from waybook.engine.ports import Draft, Record
 from waybook.engine.run import Run
 from waybook.engine.snapshot import EVERY
@@ -128,6 +128,20 @@ async def test_a_snapshot_that_is_wrong_costs_time_and_nothing_else(damage: str)
     loaded, read = await office.load()
     assert loaded == run
     assert read >= 3 * EVERY
+
+
+async def test_a_run_that_was_restarted_behind_its_snapshot_walks_its_new_walk() -> None:
+    """The snapshot is of the first walk; what the new walk may bind comes of the commits behind it."""
+    office = Office()
+    run = await office.walk(2 * EVERY)
+    command = Command(id="again", verb="restart", issued_at=1, actor="p", payload=msgspec.Raw(b"{}"))
+    asked = Delivered(command, Restart(keep=tuple(list(run.actions)[:1])), Claim(2, 1, 1), 1, person=True)
+    restarted = (await office.lifecycle.commit(LOOP, KEY, run, (asked,), World())).run
+    assert restarted is not None and restarted.walk == 2
+    loaded, read = await office.load()
+    assert loaded == restarted
+    assert read == EVERY + 1 + 1
+    assert loaded is not None and len(loaded.visible["Round"]) < len(run.visible["Round"])
 
 
 async def test_nothing_is_kept_where_personal_fields_are_sealed() -> None:

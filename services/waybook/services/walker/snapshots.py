@@ -15,10 +15,12 @@ from waybook.events.subjects import RunKey
 
 _FOLDING = (
     "waybook.engine.fold", "waybook.engine.run", "waybook.engine.context", "waybook.engine.definition",
-    "waybook.engine.snapshot", "waybook.engine.aggregates.grants", "waybook.engine.aggregates.ledger",
-    "waybook.engine.aggregates.policy", "waybook.engine.aggregates.thread", "waybook.engine.aggregates.sender",
-    "waybook.engine.aggregates.outcomes", "waybook.engine.aggregates.kept", "waybook.events.engine",
-    "waybook.events.commit", "waybook.events.codec", "waybook.events.registry", "waybook.events.upcasters",
+    "waybook.engine.snapshot", "waybook.engine.aggregates.grants", "waybook.engine.aggregates.judged",
+    "waybook.engine.aggregates.kept", "waybook.engine.aggregates.keys", "waybook.engine.aggregates.ledger",
+    "waybook.engine.aggregates.outcomes", "waybook.engine.aggregates.policy", "waybook.engine.aggregates.sender",
+    "waybook.engine.aggregates.thread", "waybook.events.aggregate", "waybook.events.approval", "waybook.events.codec",
+    "waybook.events.commit", "waybook.events.engine", "waybook.events.fact", "waybook.events.registry",
+    "waybook.events.subjects", "waybook.events.typed", "waybook.events.upcasters",
 )  # fmt: skip
 """Modules whose text decides what a history folds to."""
 
