@@ -116,6 +116,9 @@ class OutcomeCounted(Fact, frozen=True, kw_only=True):
     at: int
 
 
+Verdict = Literal["approved", "edited", "rejected"]
+
+
 class ReplyJudged(Fact, frozen=True, kw_only=True):
     """Of a sender, and of a category of mails: what a person made of a draft, once the answer left or was refused.
 
@@ -123,7 +126,7 @@ class ReplyJudged(Fact, frozen=True, kw_only=True):
     """
 
     category: str
-    verdict: Literal["approved", "edited", "rejected"]
+    verdict: Verdict
     run: str
     at: int
     matched: bool = False

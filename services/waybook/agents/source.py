@@ -203,8 +203,8 @@ def _writes(body: StepBody, source: _Source, context: str) -> Iterator[Use]:
     """Keys that get a value from an event."""
     events = frozenset(p.name for p in body.signature.parameters)
     taint = _Taint(source.tree, events)
-    for call, key in _calls(source, context, WRITES):
-        at = WRITES[call.func.attr]  # type: ignore[attr-defined]
+    for call, method, key in _calls(source, context, WRITES):
+        at = WRITES[method]
         value = call.args[at] if len(call.args) > at else _keyword(call, "value")
         from_events = sorted(taint.of(_without_counting(value)) & events) if value is not None else []
         if from_events:
@@ -235,12 +235,12 @@ def _without_counting(value: ast.expr) -> ast.AST:
 
 
 def _reads(by: str, source: _Source, context: str) -> Iterator[Use]:
-    for call, key in _calls(source, context, READS):
+    for call, _, key in _calls(source, context, READS):
         yield Use(by, key, source.offset + call.lineno)
 
 
-def _calls(source: _Source, context: str, methods: Collection[str]) -> Iterator[tuple[ast.Call, str]]:
-    """Calls `context.method(key, ...)` whose key is known; the context may go by another name."""
+def _calls(source: _Source, context: str, methods: Collection[str]) -> Iterator[tuple[ast.Call, str, str]]:
+    """Calls `context.method(key, ...)` with method and key, where that is known; the context may go by another name."""
     aliases = _aliases(source.tree, context)
     for node in ast.walk(source.tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods):
@@ -249,7 +249,7 @@ def _calls(source: _Source, context: str, methods: Collection[str]) -> Iterator[
             continue
         key = _text(node.args[0] if node.args else _keyword(node, "key"), source.names)
         if key is not None:
-            yield node, key
+            yield node, node.func.attr, key
 
 
 def _aliases(tree: Function, name: str) -> set[str]:

@@ -4,18 +4,16 @@ It is told when the answer has left, not when it was approved: what is called ba
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 from waybook.engine.aggregates.keys import category_key, sender_key
 from waybook.engine.run import Run
 from waybook.engine.telling import Telling
 from waybook.events import engine as e
+from waybook.events.aggregate import Verdict
 from waybook.inbox import events as ev
 from waybook.inbox.reply import author_of
 from waybook.inbox.returned import category_of
 from waybook.inbox.route import WOULD_HAVE_LEFT
-
-Verdict = Literal["approved", "edited", "rejected"]
 
 
 def tell_approved(run: Run, event: ev.ReplySent, now: int) -> Sequence[Telling]:

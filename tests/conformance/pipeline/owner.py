@@ -10,7 +10,7 @@ from waybook.engine.aggregates.keys import DAY_MS, budget_key, category_key, pol
 from waybook.engine.aggregates.ledger import ledger_of
 from waybook.engine.aggregates.requests import Asked, ChangePolicy, Learn, Reserve
 from waybook.events import engine as e
-from waybook.inbox.judged import Verdict
+from waybook.events.aggregate import Verdict
 from waybook.inbox.settings import DAILY
 from waybook.services.walker.lifecycle import Lifecycle
 

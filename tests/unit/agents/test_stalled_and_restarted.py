@@ -1,6 +1,5 @@
 """A run that cannot move names what holds it; a run that walks again is painted as it walks now."""
 
-import asyncio
 from xml.etree import ElementTree
 
 from waybook.agents import Agent, Event, RetryPolicy, RunContext, StartEvent, StopEvent, precondition, step
@@ -35,8 +34,7 @@ class Overtaken(Agent):
         return Round()
 
     @step
-    async def open(self, began: Began, run: RunContext) -> None:
-        await asyncio.sleep(0.01)
+    async def open(self, first: Round, run: RunContext) -> None:
         run.set_flag("open")
 
     @step(precondition=open_for_all)

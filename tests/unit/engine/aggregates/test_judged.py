@@ -6,11 +6,15 @@ from waybook.engine.aggregates.judged import judged_of, matched_of
 from waybook.engine.aggregates.keys import DAY_MS
 from waybook.engine.aggregates.requests import Learn, SetThreshold
 from waybook.events import engine as e
+from waybook.events.aggregate import Verdict
+
+AGREED: tuple[Verdict, ...] = ("approved",)
+REFUSED: tuple[Verdict, ...] = ("rejected",)
 
 
-def told(log: Log, *verdicts: str, matched: bool = False) -> None:
+def told(log: Log, *verdicts: Verdict, matched: bool = False) -> None:
     for number, verdict in enumerate(verdicts):
-        fact = e.ReplyJudged(category="support", verdict=verdict, run=f"r{number}", at=log.now, matched=matched)  # type: ignore[arg-type]
+        fact = e.ReplyJudged(category="support", verdict=verdict, run=f"r{number}", at=log.now, matched=matched)
         log.ask(Learn(fact))
 
 
@@ -28,10 +32,10 @@ def test_a_week_of_refusals_raises_a_threshold_by_one_step_and_a_person_lowers_i
     told(log, "rejected", "rejected")
     assert level(log) == 1
     log.now += 7 * DAY_MS
-    told(log, *["rejected"] * 5)
+    told(log, *REFUSED * 5)
     assert level(log) == 2
     log.now += 30 * DAY_MS
-    told(log, *["approved"] * 9)
+    told(log, *AGREED * 9)
     assert level(log) == 2
     assert reason(log.ask(SetThreshold(0, "they are good now"))[0]) == "accepted" and level(log) == 0
     assert reason(log.ask(SetThreshold(0))[0]) == "already_there"
@@ -39,7 +43,7 @@ def test_a_week_of_refusals_raises_a_threshold_by_one_step_and_a_person_lowers_i
 
 def test_four_refusals_in_ten_raise_nothing() -> None:
     log = Log("@category", "support")
-    told(log, *["approved"] * 6, *["rejected"] * 4)
+    told(log, *AGREED * 6, *REFUSED * 4)
     assert level(log) == 0
 
 
