@@ -5,6 +5,7 @@ the consumer to the checkpoint. What is buffered here is bounded in messages and
 """
 
 import asyncio
+import logging
 import re
 from typing import NamedTuple, TypeAlias
 
@@ -14,7 +15,7 @@ from waybook.adapters.nats.connection import Connection, Reply
 from waybook.adapters.nats.frames import publish_frame
 from waybook.engine.ports import PortError
 from waybook.events import headers
-from waybook.events.codec import Codec
+from waybook.events.codec import BrokenCommit, Codec
 from waybook.events.subjects import parse_state_subject
 from waybook.projections.batch import is_projected
 from waybook.projections.consumer import Consumer
@@ -23,6 +24,8 @@ from waybook.projections.errors import LogGap, LogShorter, ReaderLost
 from waybook.projections.mark import Mark
 from waybook.projections.progress import Entry
 from waybook.projections.stream import Stream
+
+log = logging.getLogger(__name__)
 
 BATCH_MESSAGES = 2000
 BATCH_BYTES = 4 * 1024 * 1024
@@ -223,7 +226,10 @@ class LogReader:
             subject = address.decode()
             key = parse_state_subject(subject)
             if is_projected(key):
-                entries.append(Entry(sequence, key, decode(payload, subject)))
+                try:
+                    entries.append(Entry(sequence, key, decode(payload, subject)))
+                except BrokenCommit as error:
+                    _pass_over(sequence, error)
         if final is None:
             if self._lost is not None:
                 raise ReaderLost(self._lost)
@@ -308,3 +314,9 @@ def commit_id_of(block: bytes | None) -> str:
     """The commit id in a header block; empty when it has none."""
     found = _COMMIT_ID.search(block) if block is not None else None
     return found[1].decode("ascii", "replace").strip() if found is not None else ""
+
+
+def _pass_over(sequence: int, error: BrokenCommit) -> None:
+    """What is no commit can never be read, by no version of this program: its run stands still, and all others go on."""
+    extra = {"action": "projection_passes_over", "sequence": sequence, "subject": error.subject, "error": str(error)}
+    log.error("passed over at %s, its run stands still: %s", sequence, error, extra=extra)

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from waybook.agents.reading import read
 from waybook.events.errors import InvalidInput
-from waybook.events.subjects import RunKey
+from waybook.events.subjects import RUN_TOKEN, RunKey, state_subject
 from waybook.projections.errors import NoReadModels
 from waybook.services.bootstrap.installation import Installation
 from waybook.services.bootstrap.loading import load_agent
@@ -33,6 +33,13 @@ def agent_name(agent: str) -> str:
     return read(load_agent(agent)).name if is_class(agent) else agent
 
 
+async def _is_there(installation: Installation, key: RunKey) -> bool:
+    """Whether the log itself has a run of exactly that name: then no read model need be asked, which may stand still."""
+    if not RUN_TOKEN.fullmatch(key.run):
+        return False
+    return await installation.wiring.state.tail(state_subject(key)) is not None
+
+
 async def find_run(installation: Installation, run: str, agent: str) -> RunKey:
     """The run with this id, or the only one whose id begins with it. `agent` is a name, or MODULE:AGENT.
 
@@ -40,7 +47,7 @@ async def find_run(installation: Installation, run: str, agent: str) -> RunKey:
     """
     agent = agent_name(agent)
     exact = RunKey(installation.settings.tenant, agent, run)
-    if len(run) >= WHOLE_ID:
+    if len(run) >= WHOLE_ID or await _is_there(installation, exact):
         return exact
     found: list[str] = []
     async with caught_up(installation) as models:

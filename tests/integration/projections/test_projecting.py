@@ -198,10 +198,24 @@ async def test_an_old_reader_cannot_move_a_checkpoint_that_another_has_moved(ins
     assert len(await installation.rows("SELECT * FROM waybook.inbound_messages")) == 1
 
 
-async def test_a_commit_that_cannot_be_read_stops_the_projection_and_is_named(installation: Installation) -> None:
-    await installation.client.publish("state.g1.00.default.inbox.run1", b"no commit")
+async def test_a_commit_of_a_newer_program_stops_the_projection_and_is_named(installation: Installation) -> None:
+    """An update of this one can read it; to go on would lose it."""
+    newer = b'{"version":1,"walk":1,"at":1,"actor":"a","definition":"d","events":[{"type":"NotYetKnown"}]}'
+    await installation.client.publish("state.g1.00.default.inbox.run1", newer)
     with pytest.raises(UndecodableCommit, match=r"state\.g1\.00\.default\.inbox\.run1"):
         await installation.project_until(1)
+
+
+async def test_what_is_no_commit_is_passed_over_and_named(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No program will ever read it: its run stands still, and the others go on. A rebuild and `verify` agree."""
+    await installation.client.publish("state.g1.00.default.inbox.run1", b"no commit")
+    await installation.project_until(await installation.append_walks(1))
+    assert len(await installation.rows("SELECT * FROM waybook.inbound_messages")) == 1
+    named = [r for r in caplog.records if getattr(r, "action", None) == "projection_passes_over"]
+    assert [getattr(r, "subject", None) for r in named] == ["state.g1.00.default.inbox.run1"]
+    assert (await installation.verified()).differing == 0
 
 
 async def test_rows_left_by_hand_give_way_to_the_log(installation: Installation) -> None:

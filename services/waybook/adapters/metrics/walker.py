@@ -49,6 +49,7 @@ REFUSALS = (
     "stale",
     "terminal",
     "unknown_agent",
+    "unreadable",
 )
 """Reasons that are told from the start; there may be others."""
 

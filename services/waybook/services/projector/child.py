@@ -17,6 +17,8 @@ NICENESS = 10
 
 STOP_S = 10.0
 RESTART_S = 1.0
+LONGEST_RESTART_S = 60.0
+"""One that cannot go on (a gap, a commit of a newer program) ends at once: each start costs half a second of CPU."""
 
 
 class ProjectorChild:
@@ -68,13 +70,17 @@ class ProjectorChild:
 
     async def watch(self) -> None:
         """Starts the process again whenever it ends, until `stop`."""
+        now, pause_s = asyncio.get_running_loop().time, RESTART_S
         while not self._stopping:
             assert self._process is not None
+            began = now()
             code = await self._process.wait()
             if self._stopping:
                 return
             log.error("the projector ended", extra={"action": "projector_ended", "code": code})
-            await asyncio.sleep(RESTART_S)
+            pause_s = RESTART_S if now() - began > LONGEST_RESTART_S else pause_s
+            await asyncio.sleep(pause_s)
+            pause_s = min(LONGEST_RESTART_S, pause_s * 2)
             await self.start()
 
     async def stop(self) -> None:

@@ -49,6 +49,7 @@ from waybook.services.walker.lifecycle import Committed
 from waybook.services.walker.mailbox import Mailbox
 from waybook.services.walker.office import Office
 from waybook.services.walker.threads import Aside
+from waybook.services.walker.unreadable import told_unreadable
 
 log = logging.getLogger(__name__)
 
@@ -123,8 +124,8 @@ class RunActor:
                     await self._decide([Item(Released(released))])
                 else:
                     break
-        except Exception:
-            self._break(batch)
+        except Exception as error:
+            self._break(await told_unreadable(self._office, self.key, batch, error))
             raise
         finally:
             self._working = False
