@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.integration.shell import WITHIN_S, Quick, Shell
 
+from waybook.engine.times import iso
 from waybook.testing.servers import directory_for_tests
 
 DAY_MS = 86_400_000
@@ -83,7 +84,7 @@ def test_a_run_in_backoff_is_shown_survives_a_kill_of_everything_and_is_tried_ag
         shell.run("start", agent, "--run", "r1", code=1)
         why = shell.json("why", "r1", "--agent", "asking")
         due = why["hold"]["until"]
-        assert (why["state"], why["hold"]["kind"], why["next_move"]) == ("failed", "retry", f"retry due {due}")
+        assert (why["state"], why["hold"]["kind"], why["next_move"]) == ("failed", "retry", f"retry due {iso(due)}")
         assert due % DAY_MS == 0 and before < due <= before + DAY_MS + 60_000
         row = until(lambda: [m for m in shell.json("messages") if m["run"] == "r1"])[0]
         assert (row["hold"], row["wake_at"]) == ("retry", due)

@@ -147,7 +147,7 @@ def _timer(run: Run) -> Hold:
         reason = due.about.removeprefix(starts.ABOUT)
         return Hold("waiting", reason, due.due, f"it came too fast after others of its sender; begins {iso(due.due)}")
     if due.timer_class == "wait" and due.about in run.retries:
-        return Hold("waiting", "rate_limit", due.due, f"told to wait by the other side; goes on at {due.due}")
+        return Hold("waiting", "rate_limit", due.due, f"told to wait by the other side; goes on at {iso(due.due)}")
     return Hold("waiting", due.timer_class, due.due, f"waits for a timer ({due.timer_class})")
 
 
@@ -233,8 +233,8 @@ def _waiting(name: str, request: ApprovalRequested) -> Waiting:
 def _next_move(definition: Definition | None, run: Run, held: Hold, running: list[Action], scheduler: bool) -> str:
     if run.ended and held.kind == "none":
         return f"none: the run has ended as {run.outcome}"
-    if held.kind == "retry":
-        return f"retry due {held.until}" + ("" if scheduler else ", no scheduler")
+    if held.kind == "retry" and held.until is not None:
+        return f"retry due {iso(held.until)}" + ("" if scheduler else ", no scheduler")
     if definition is not None and held.reason == "deadline" and held.until is not None:
         return f"{waits_for(definition, run)[1]}; until {iso(held.until)}"
     if held.kind != "none":

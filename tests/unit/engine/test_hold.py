@@ -6,6 +6,7 @@ from tests.unit.engine.history import T0, History
 from waybook.engine.definition import RetryPolicy
 from waybook.engine.hold import Hold, hold, why
 from waybook.engine.inputs import Cancel, Move, Retry, World
+from waybook.engine.times import iso
 
 
 def asked(history: History) -> Hold:
@@ -24,8 +25,8 @@ def test_a_failed_run_says_when_it_is_tried_again_and_that_nobody_will_wake_it()
     history.start()
     history.fail("one")
     assert (asked(history).kind, asked(history).until) == ("retry", T0 + 300_000)
-    assert why(CHAIN, history.it).next_move == f"retry due {T0 + 300_000}, no scheduler"
-    assert why(CHAIN, history.it, scheduler=True).next_move == f"retry due {T0 + 300_000}"
+    assert why(CHAIN, history.it).next_move == f"retry due {iso(T0 + 300_000)}, no scheduler"
+    assert why(CHAIN, history.it, scheduler=True).next_move == f"retry due {iso(T0 + 300_000)}"
     assert why(CHAIN, history.it).error == "one: one went wrong"
 
 

@@ -10,6 +10,7 @@ from waybook.engine.definition import ONE_HOUR_MS, RetryPolicy
 from waybook.engine.hold import hold, why
 from waybook.engine.inputs import Cancel, Continue, Nothing, Retry
 from waybook.engine.retry import LEAST_WAIT_MS, MOST_SPREAD_MS, spread
+from waybook.engine.times import iso
 from waybook.events import engine as e
 
 SEVEN_S = 7_000
@@ -59,7 +60,8 @@ def test_the_hold_is_a_rate_limit_with_its_end() -> None:
     history = waiting()
     held = hold(history.definition, history.it)
     assert (held.kind, held.reason, held.until) == ("waiting", "rate_limit", history.it.timers[history.timers()[0]].due)
-    assert str(held.until) in why(history.definition, history.it, scheduler=True).next_move
+    assert held.until is not None
+    assert f"goes on at {iso(held.until)}" in why(history.definition, history.it, scheduler=True).next_move
 
 
 def test_when_the_budget_is_used_up_a_wait_is_a_failure_whose_retry_is_not_earlier_than_asked() -> None:
