@@ -2,6 +2,11 @@
 
 The link between the two runs stands in the log, so the answer finds its way also when every process was replaced in
 between. An agent that fails for good, or does not answer in time, comes back as a failure; the caller goes on.
+
+Whoever walks the caller has to carry the other agent as well:
+
+    export WAYBOOK_AGENTS=samples/agents/sub_agent.py:Calculator
+    waybook start samples/agents/sub_agent.py:Teacher --data '{"text": "21"}'
 """
 
 from waybook.agents import (

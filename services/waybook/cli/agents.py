@@ -150,6 +150,12 @@ def _show(told: AgentRun) -> None:
     out.print(f"state  {told.state}", markup=False)
     out.print(f"next   {told.next_move}", markup=False)
     for request in told.requests:
+        if request.agent is not None:
+            text = (
+                f"asks   agent {request.agent} on {request.name}; it answers when a walker carries it: WAYBOOK_AGENTS"
+            )
+            out.print(text, markup=False, soft_wrap=True)
+            continue
         answer = f"waybook signal {told.run} EVENT --agent {told.agent} --request {request.name} --data JSON"
         out.print(f"asks   {request.event} {request.name}; answer: {answer}", markup=False, soft_wrap=True)
     if told.error is not None:

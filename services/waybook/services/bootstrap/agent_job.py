@@ -1,6 +1,7 @@
 """Starts a run of one agent in an installation, and waits until it has ended or is held."""
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +11,7 @@ from waybook.agents import Agent, StartEvent
 from waybook.agents.definition import AgentDefinition, define
 from waybook.engine.hold import Hold, hold, why
 from waybook.engine.run import Run
-from waybook.engine.stall import OpenRequest
+from waybook.engine.stall import OpenRequest, open_requests
 from waybook.events.codec import Codec
 from waybook.events.command import Command, StartPayload
 from waybook.events.errors import InvalidInput
@@ -88,13 +89,15 @@ async def start_and_wait(
 ) -> AgentRun:
     """Gives the start, walks, and returns when the run has ended, is held, or after `timeout_s`.
 
-    A run that is there already goes on where it stands. Raises what `walking` raises.
+    The agents that the settings name are carried as well, for work that is handed to them. A run that is there already
+    goes on where it stands. Raises what `walking` raises, NoSuchAgent, DefinitionError.
     """
     definition = on_grid(installation.settings, agent)
+    others = [d for d in own_agents(installation.settings) if d.engine.agent != definition.engine.agent]
     key = _key(installation, definition, run)
     async with (
-        walking(installation, [definition], {}) as walker,
-        scheduling(installation, [definition], recurring=False),
+        walking(installation, [definition, *others], {}) as walker,
+        scheduling(installation, [definition, *others], recurring=False),
     ):
         command = Command(
             id=f"start-{key.agent}-{key.run}",
@@ -105,7 +108,8 @@ async def start_and_wait(
         )
         subject = command_subject(key, "start", issuer="cli")
         await installation.wiring.commands.publish(subject, msgspec.json.encode(command), command=command.id)
-        return await _rested(walker.lifecycle, definition, key, timeout_s)
+        carried = frozenset(d.engine.agent for d in (definition, *others))
+        return await _rested(walker.lifecycle, definition, key, timeout_s, carried)
 
 
 async def ask_and_wait(
@@ -132,7 +136,14 @@ def _key(installation: Installation, definition: AgentDefinition, run: str | Non
     return RunKey(installation.settings.tenant, definition.engine.agent, token)
 
 
-async def _rested(lifecycle: Lifecycle, definition: AgentDefinition, key: RunKey, timeout_s: float) -> AgentRun:
+async def _rested(
+    lifecycle: Lifecycle,
+    definition: AgentDefinition,
+    key: RunKey,
+    timeout_s: float,
+    carried: Collection[str] = (),
+) -> AgentRun:
+    """Where the run stands when it rests, or after `timeout_s`; one that waits for a `carried` agent alone does not rest."""
     end = asyncio.get_running_loop().time() + timeout_s
     run: Run | None = None
     held = Hold("none")
@@ -140,10 +151,17 @@ async def _rested(lifecycle: Lifecycle, definition: AgentDefinition, key: RunKey
         run = await lifecycle.load(key, run)
         if run is not None:
             held = hold(definition.engine, run)
-            if run.ended or held.kind != "none" or not (run.open or run.offers):
+            rests = run.ended or held.kind != "none" or not (run.open or run.offers)
+            if rests and not _is_worked_on(definition, run, carried):
                 break
         await asyncio.sleep(POLL_S)
     return _told(definition, key, run, held)
+
+
+def _is_worked_on(definition: AgentDefinition, run: Run, carried: Collection[str]) -> bool:
+    """Whether all that an open run waits for are agents that are at work in this process."""
+    asked = open_requests(definition.engine, run) if carried and not run.ended else ()
+    return bool(asked) and all(request.agent in carried for request in asked)
 
 
 def _told(definition: AgentDefinition, key: RunKey, run: Run | None, held: Hold) -> AgentRun:
