@@ -1,5 +1,7 @@
 """Why a run is not moving, and its next move: the engine's dimension beside the lifecycle state (DESIGN 1, 2.9)."""
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -240,14 +242,19 @@ def _next_move(definition: Definition | None, run: Run, held: Hold, running: lis
     if held.kind != "none":
         return held.text
     if running:
-        return "running " + ", ".join(f"{a.title} (attempt {a.attempt})" for a in running)
+        return "running " + _counted(f"{a.title} (attempt {a.attempt})" for a in running)
     if any(a.status == "released" for a in run.open_actions()):
         return "a redelivery of its command takes up the released steps"
     if run.offers:
-        return "offered to a worker: " + ", ".join(titled(o.step, o.branch) for o in run.offers.values())
+        return "offered to a worker: " + _counted(titled(o.step, o.branch) for o in run.offers.values())
     if definition is not None:
         return waits_for(definition, run)[1]
     return "nothing is under way: `continue` looks for a lost next move"
+
+
+def _counted(names: Iterable[str]) -> str:
+    """Each name once, with how often it stands there: a wide run has hundreds."""
+    return ", ".join(name if times == 1 else f"{name} ×{times}" for name, times in Counter(names).items())
 
 
 def _last_error(run: Run) -> str | None:

@@ -109,3 +109,29 @@ def test_a_picture_is_markup_whatever_its_texts_hold() -> None:
         '    step_a -->|"&lt;#quot;E#quot;&gt;"| step_a',
     ]
     assert "if <lambda> & " in "".join(ElementTree.fromstring(svg(odd)).itertext())
+
+
+class Wide(Agent):
+    begun = asyncio.Event()
+    may_end = asyncio.Event()
+
+    @step
+    async def split(self, began: Began) -> list[Round]:
+        return [Round(number=n) for n in range(40)]
+
+    @step
+    async def work(self, one: Round) -> Ended | None:
+        Wide.begun.set()
+        await Wide.may_end.wait()
+        return None
+
+
+async def test_many_executions_side_by_side_are_told_with_their_number() -> None:
+    """A line that people can read, however wide the run is."""
+    async with rehearsal(Wide) as stage:
+        Wide.begun, Wide.may_end = asyncio.Event(), asyncio.Event()
+        starting = asyncio.create_task(stage.start(Began(), run="wide"))
+        await asyncio.wait_for(Wide.begun.wait(), 10)
+        assert stage.why("wide").next_move.startswith("running work (attempt 1) ×")
+        Wide.may_end.set()
+        await starting
