@@ -39,6 +39,10 @@ class BrokenCommit(UndecodableCommit):
     """The bytes are no commit, or one of its events does not have its type's shape."""
 
 
+class NoCommit(BrokenCommit):
+    """The bytes do not even tell a version: whatever put them there, no program of any version will read a commit in them."""
+
+
 class UnknownEventType(UndecodableCommit):
     """A commit holds a type of engine event that this program does not have; a newer one wrote it."""
 
@@ -202,7 +206,8 @@ class Codec:
             members["events"] = msgspec.Raw(self._encoder.encode(events))
             return self._decoder.decode(self._encoder.encode(members))
         except (msgspec.DecodeError, RecursionError) as exc:
-            raise BrokenCommit(str(error or exc), name, version) from exc
+            broken = NoCommit if version is None else BrokenCommit
+            raise broken(str(error or exc), name, version) from exc
 
     def _current(self, kind: str, loose: _Loose, event: msgspec.Raw, name: str | None) -> msgspec.Raw:
         known = self.registry.engine_schemas.get(kind)

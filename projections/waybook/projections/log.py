@@ -15,7 +15,7 @@ from waybook.adapters.nats.connection import Connection, Reply
 from waybook.adapters.nats.frames import publish_frame
 from waybook.engine.ports import PortError
 from waybook.events import headers
-from waybook.events.codec import BrokenCommit, Codec
+from waybook.events.codec import Codec, NoCommit
 from waybook.events.subjects import parse_state_subject
 from waybook.projections.batch import is_projected
 from waybook.projections.consumer import Consumer
@@ -228,7 +228,7 @@ class LogReader:
             if is_projected(key):
                 try:
                     entries.append(Entry(sequence, key, decode(payload, subject)))
-                except BrokenCommit as error:
+                except NoCommit as error:
                     _pass_over(sequence, error)
         if final is None:
             if self._lost is not None:
@@ -316,7 +316,7 @@ def commit_id_of(block: bytes | None) -> str:
     return found[1].decode("ascii", "replace").strip() if found is not None else ""
 
 
-def _pass_over(sequence: int, error: BrokenCommit) -> None:
+def _pass_over(sequence: int, error: NoCommit) -> None:
     """What is no commit can never be read, by no version of this program: its run stands still, and all others go on."""
     extra = {"action": "projection_passes_over", "sequence": sequence, "subject": error.subject, "error": str(error)}
     log.error("passed over at %s, its run stands still: %s", sequence, error, extra=extra)

@@ -198,10 +198,15 @@ async def test_an_old_reader_cannot_move_a_checkpoint_that_another_has_moved(ins
     assert len(await installation.rows("SELECT * FROM waybook.inbound_messages")) == 1
 
 
-async def test_a_commit_of_a_newer_program_stops_the_projection_and_is_named(installation: Installation) -> None:
-    """An update of this one can read it; to go on would lose it."""
-    newer = b'{"version":1,"walk":1,"at":1,"actor":"a","definition":"d","events":[{"type":"NotYetKnown"}]}'
-    await installation.client.publish("state.g1.00.default.inbox.run1", newer)
+@pytest.mark.parametrize(
+    "events", ['{"type":"NotYetKnown"}', '{"type":"StepCompleted"}'], ids=["unknown-type", "other-shape"]
+)
+async def test_a_commit_of_another_program_stops_the_projection_and_is_named(
+    installation: Installation, events: str
+) -> None:
+    """An update of this one may read it; to go on would lose it."""
+    other = f'{{"version":1,"walk":1,"at":1,"actor":"a","definition":"d","events":[{events}]}}'
+    await installation.client.publish("state.g1.00.default.inbox.run1", other.encode())
     with pytest.raises(UndecodableCommit, match=r"state\.g1\.00\.default\.inbox\.run1"):
         await installation.project_until(1)
 
