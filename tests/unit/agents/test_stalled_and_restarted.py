@@ -1,5 +1,6 @@
 """A run that cannot move names what holds it; a run that walks again is painted as it walks now."""
 
+import asyncio
 from xml.etree import ElementTree
 
 from waybook.agents import Agent, Event, RetryPolicy, RunContext, StartEvent, StopEvent, precondition, step
