@@ -12,6 +12,7 @@ import msgspec
 from waybook.agents.config import AgentConfig, StepConfig
 from waybook.agents.findings import Finding
 from waybook.agents.reading import Sheet, StepBody
+from waybook.agents.recurring import schedule_findings
 from waybook.agents.schedule import Schedule
 from waybook.agents.step import MARK
 from waybook.engine.definition import RetryPolicy, Table
@@ -34,6 +35,8 @@ def option_findings(sheet: Sheet) -> Iterator[Finding]:
     for cls in sheet.classes:
         for text in _event(cls):
             yield sheet.place.finding("INVALID_EVENT", text)
+    for name, text in schedule_findings(sheet):
+        yield sheet.place.finding("INVALID_OPTION", f"schedule `{name}` of `{sheet.agent.__name__}` needs {text}")
 
 
 def setting_findings(sheet: Sheet) -> Iterator[Finding]:

@@ -2,19 +2,26 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
 from waybook.agents.errors import DefinitionError
-from waybook.events.subjects import check_token
+from waybook.events.subjects import TOKEN
 from waybook.events.typed import StartEvent
 
 Missed = Literal["skip", "latest", "all"]
 
 MOST_OCCURRENCES = 10_000
 """So many are looked at in one go; a schedule of every second that stood still for hours has more."""
+
+
+MOST_CATCH_UP_S = 366 * 86_400
+
+
+def _is_span(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_CATCH_UP_S
 
 
 class ScheduledEvent(StartEvent, frozen=True, kw_only=True):
@@ -32,7 +39,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     them is made up for, `all`: each of them, `skip`: none. What is older is dropped, with a warning. A time never has
     two runs, however many schedulers look. A start that is a `ScheduledEvent` is told its time.
 
-    Raises DefinitionError for an expression, a zone or a name that is none, and where cronsim is not installed.
+    Raises DefinitionError for a field that is none of that (an expression, a zone, a rule, a start), and where cronsim
+    is not installed.
     """
 
     name: str
@@ -44,8 +52,27 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     configuration: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        check_token("the schedule's name", self.name)
-        next(self._from(0), None)
+        for text in self._wrong():
+            raise DefinitionError(f"schedule {self.name}: {text}")
+        if self.next_after(0) is None:
+            raise DefinitionError(f"schedule {self.name}: {self.cron!r} names a time that never comes")
+
+    def _wrong(self) -> Iterator[str]:
+        """What is wrong with the fields, whatever stands in them."""
+        if not isinstance(self.name, str) or not TOKEN.fullmatch(self.name):
+            yield f"its name may hold a-z, 0-9, _ and - alone (pattern {TOKEN.pattern})"
+        if not isinstance(self.cron, str):
+            yield f"{self.cron!r} is no cron expression: write a text, such as '0 7 * * 1-5'"
+        if not isinstance(self.zone, str):
+            yield f"there is no time zone {self.zone!r}: write its name, such as 'Europe/Zurich'"
+        if self.missed not in get_args(Missed):
+            yield f"missed={self.missed!r} is no rule; it is one of {', '.join(get_args(Missed))}"
+        if not _is_span(self.catch_up_s):
+            yield f"catch_up_s={self.catch_up_s!r} needs a number of seconds, 0 to {MOST_CATCH_UP_S} (a year)"
+        if not isinstance(self.start, StartEvent):
+            yield f"start={self.start!r} is no start event: write an object of a class that derives from StartEvent"
+        if not isinstance(self.configuration, dict):
+            yield f"configuration={self.configuration!r} needs a dictionary: the fields of the agent's configuration"
 
     def between(self, after: int, until: int) -> list[int]:
         """The times above `after`, up to `until` and that one included, in ms UTC; at most the first 10,000."""

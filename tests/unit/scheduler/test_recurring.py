@@ -138,3 +138,80 @@ async def test_times_without_a_scheduler_are_made_up_for_by_rule(missed: Missed,
     assert wanted <= begun
     assert not plant.commands.waiting
     await plant.close()
+
+
+async def test_a_clock_that_was_ahead_for_a_while_costs_no_run() -> None:
+    """A clock that jumps ten hours ahead and is set right begins what is due by the right clock, and nothing twice."""
+    plant = Plant()
+    agent = clockwork(quarterly())
+    plans = planned("main", [define(agent)])
+    await plant.walk(agent)
+    plant.schedule(plans=plans)
+    ahead = START_MS + 40 * QUARTER_MS
+    for at in (START_MS, ahead, START_MS + QUARTER_MS, START_MS + 2 * QUARTER_MS):
+        plant.clock.advance(at - plant.clock.now())
+        await plant.until(lambda at=at: plant.stands(plans[0].run(at)) == "completed")  # type: ignore[misc]
+    assert len([r for r in plant.state.records if "RunEnded" in r.headers.get("Waybook-Types", "")]) == 4
+    await plant.close()
+
+
+@pytest.mark.parametrize("missed", ["skip", "latest", "all"])
+def test_what_is_looked_at_is_bounded_and_none_of_it_is_forgotten(missed: Missed) -> None:
+    """A schedule of every second after hours of standstill: all is looked at in the end, the newest time begins."""
+    now = START_MS + 12 * 3_600_000
+    schedule = Schedule(name="s", cron="* * * * * *", start=Tick(), missed=missed, catch_up_s=4 * 3600)
+    seen, begun = START_MS, []
+    for _ in range(5):
+        found = due(schedule, seen, now)
+        begun += found.begin
+        seen = found.until
+    assert seen == now
+    assert begun[-1] == now
+    assert len(begun) == len(set(begun))
+    if missed == "all":
+        assert len(begun) == 4 * 3600
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("cron", 5, "no cron expression"), ("cron", "0 0 30 2 *", "no cron expression"), ("zone", None, "no time zone"),
+        ("missed", "never", "one of skip, latest, all"), ("catch_up_s", float("nan"), "number of seconds"),
+        ("catch_up_s", -1, "number of seconds"), ("start", Tick, "no start event"), ("start", Told(at=1), "no start event"),
+        ("configuration", None, "a dictionary"), ("name", "Morning", "a-z"),
+    ],
+)  # fmt: skip
+def test_a_field_that_cannot_work_is_refused_where_it_is_written(field: str, value: object, text: str) -> None:
+    right = {"name": "odd", "cron": "* * * * *", "start": Tick()}
+    with pytest.raises(DefinitionError, match=text):
+        Schedule(**(right | {field: value}))  # type: ignore[arg-type]
+
+
+class Elsewhere(ScheduledEvent, frozen=True, kw_only=True):
+    """No step takes it."""
+
+
+@pytest.mark.parametrize(
+    ("schedules", "text"),
+    [
+        ((quarterly(), quarterly("all")), "a name of its own"),
+        ((Schedule(name="s", cron="* * * * *", start=Elsewhere()),), "not Elsewhere, but Tick"),
+        ((Schedule(name="s", cron="* * * * *", start=Tick(scheduled_at="x")),), "can be stored"),  # type: ignore[arg-type]
+        ((Schedule(name="s", cron="* * * * *", start=Tick(), configuration={"tone": 1}),), "there is no `tone`"),
+    ],
+)
+def test_a_schedule_that_does_not_fit_its_agent_is_told_before_the_first_run(
+    schedules: tuple[Schedule, ...], text: str
+) -> None:
+    class Clockwork(Agent):
+        """Says for when it was scheduled."""
+
+        name = "clockwork"
+
+        @step
+        async def tell(self, tick: Tick) -> Told:
+            return Told(at=tick.scheduled_at)
+
+    Clockwork.schedules = schedules
+    with pytest.raises(DefinitionError, match=text):
+        define(Clockwork)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from waybook.agents.definition import AgentDefinition
-from waybook.agents.schedule import Schedule, ScheduledEvent
+from waybook.agents.schedule import MOST_OCCURRENCES, Schedule, ScheduledEvent
 from waybook.engine.ports import Clock
 from waybook.events.command import StartPayload
 from waybook.events.subjects import RunKey, digest_token
@@ -22,15 +22,20 @@ GRACE_MS = 60_000
 
 
 class Due(msgspec.Struct, frozen=True):
-    """Times of a schedule (ms UTC) at which a run begins now, and those at which none ever will."""
+    """Times of a schedule (ms UTC) at which a run begins now, and those at which none ever will.
 
-    begin: tuple[int, ...] = ()
-    dropped: tuple[int, ...] = ()
+    `until`: to where was looked; the next look goes on behind it.
+    """
+
+    begin: tuple[int, ...]
+    dropped: tuple[int, ...]
+    until: int
 
 
 def due(schedule: Schedule, after: int, now: int) -> Due:
     """What is due of the times above `after`, by the schedule's rule for those that were missed. Pure."""
-    times = schedule.between(after, now)
+    reach = max(after, now - look_back_ms(schedule))
+    times = schedule.between(reach, now)
     in_time = tuple(at for at in times if now - at <= GRACE_MS)
     late = tuple(at for at in times if GRACE_MS < now - at <= schedule.catch_up_s * 1000)
     begin = in_time
@@ -38,7 +43,10 @@ def due(schedule: Schedule, after: int, now: int) -> Due:
         begin = (*late, *in_time)
     elif schedule.missed == "latest":
         begin = in_time or late[-1:]
-    return Due(begin, tuple(at for at in times if at not in begin))
+    begun = frozenset(begin)
+    too_old = schedule.between(after, reach) if reach > after else []
+    dropped = (*too_old, *(at for at in times if at not in begun))
+    return Due(begin, dropped, now if len(times) < MOST_OCCURRENCES else times[-1])
 
 
 def look_back_ms(schedule: Schedule) -> int:
@@ -105,9 +113,11 @@ class Recurring:
     async def _look(self, number: int, plan: Planned) -> None:
         now = self._clock.now()
         seen = self._seen[number]
+        if seen is not None and seen > now:  # the clock was set back: what had its run is given again, and changes nothing
+            seen = None
         found = due(plan.schedule, seen if seen is not None else now - look_back_ms(plan.schedule), now)
         await self._doer.give([plan.start(at) for at in found.begin])
-        self._seen[number] = max(now, seen or 0)  # a clock that is set back begins nothing again
+        self._seen[number] = found.until
         extra = {"agent": plan.definition.engine.agent, "schedule": plan.schedule.name}
         if found.dropped and seen is not None:
             extra |= {"action": "occurrences_dropped", "count": str(len(found.dropped))}
