@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,38 @@ def test_the_agents_that_the_settings_name_are_carried_and_waited_for(shell: She
     assert "asks   agent calculator on 2.1; it answers when a walker carries it: WAYBOOK_AGENTS" in alone
     together = shell.run(*start, WAYBOOK_AGENTS=f"{SAMPLE}:Calculator")
     assert 'stop   Solved {"text":"It is 42."}' in together
+
+
+RECURRING = """
+from waybook.agents import Agent, Schedule, ScheduledEvent, StopEvent, step
+
+
+class Began(ScheduledEvent):
+    pass
+
+
+class Greeted(StopEvent):
+    pass
+
+
+class Greeter(Agent):
+    schedules = (Schedule(name="year", cron="0 0 1 1 *", start=Began()),)
+
+    @step
+    async def greet(self, began: Began) -> Greeted:
+        return Greeted()
+"""
+
+
+def test_the_last_times_of_a_schedule_are_shown_with_their_runs(shell: Shell, tmp_path: Path) -> None:
+    """`waybook schedules --runs` says of each of the last times how its run stands, or that it has none."""
+    file = tmp_path / "greeter.py"
+    file.write_text(RECURRING)
+    year = datetime.now(UTC).year
+    shell.run("start", str(file), "--run", f"year-{year}0101t000000z")
+    told = shell.json("schedules", str(file), "--runs", "--count", "2")[0]
+    assert [(one["at"], one["state"]) for one in told["last"]] == [
+        (f"{year}-01-01T00:00:00Z", "completed"),
+        (f"{year - 1}-01-01T00:00:00Z", "no run"),
+    ]
+    assert len(told["next"]) == 2

@@ -17,6 +17,11 @@ MOST_OCCURRENCES = 10_000
 """So many are looked at in one go; a schedule of every second that stood still for hours has more."""
 
 
+FIRST_SPAN_MS = 2_400_000
+"""Fewer than 10,000 times, also of every second: the last of them is the last."""
+
+LAST_SPAN_MS = 20 * 366 * 86_400_000
+
 MOST_CATCH_UP_S = 366 * 86_400
 
 
@@ -86,6 +91,13 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     def next_after(self, after: int) -> int | None:
         """The first time above `after`, in ms UTC; None where there is none any more."""
         return next(self._from(after), None)
+
+    def last(self, until: int, count: int) -> list[int]:
+        """The last `count` times (10,000 at most) up to `until`, that one included, in ms UTC; of the last 20 years."""
+        span = FIRST_SPAN_MS
+        while len(found := self.between(until - span, until)) < count and span < LAST_SPAN_MS:
+            span *= 4
+        return found[-count:]
 
     def _from(self, after: int) -> Iterator[int]:
         try:

@@ -215,3 +215,18 @@ def test_a_schedule_that_does_not_fit_its_agent_is_told_before_the_first_run(
     Clockwork.schedules = schedules
     with pytest.raises(DefinitionError, match=text):
         define(Clockwork)
+
+
+@pytest.mark.parametrize("cron", ["* * * * * *", "*/15 * * * *", "0 7 29 2 *"])
+def test_the_last_times_are_those_that_were_next(cron: str) -> None:
+    """The last times up to a moment are the ones that come one after the other from before it."""
+    schedule = Schedule(name="s", cron=cron, start=Tick(), zone="Europe/Zurich")
+    last = schedule.last(START_MS, 3)
+    assert len(last) == 3
+    at: int | None = last[0] - 1
+    for one in last:
+        assert at is not None
+        at = schedule.next_after(at)
+        assert at == one
+    assert at is not None
+    assert (schedule.next_after(at) or START_MS + 1) > START_MS

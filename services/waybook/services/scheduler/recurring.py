@@ -113,8 +113,8 @@ class Recurring:
     async def _look(self, number: int, plan: Planned) -> None:
         now = self._clock.now()
         seen = self._seen[number]
-        if seen is not None and seen > now:  # the clock was set back: what had its run is given again, and changes nothing
-            seen = None
+        if seen is not None and seen > now:
+            seen = None  # the clock was set back: what had its run is given again, and changes nothing
         found = due(plan.schedule, seen if seen is not None else now - look_back_ms(plan.schedule), now)
         await self._doer.give([plan.start(at) for at in found.begin])
         self._seen[number] = found.until
