@@ -160,7 +160,8 @@ def test_what_is_looked_at_is_bounded_and_none_of_it_is_forgotten(missed: Missed
     """A schedule of every second after hours of standstill: all is looked at in the end, the newest time begins."""
     now = START_MS + 12 * 3_600_000
     schedule = Schedule(name="s", cron="* * * * * *", start=Tick(), missed=missed, catch_up_s=4 * 3600)
-    seen, begun = START_MS, []
+    seen = START_MS
+    begun: list[int] = []
     for _ in range(5):
         found = due(schedule, seen, now)
         begun += found.begin
