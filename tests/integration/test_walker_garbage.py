@@ -87,7 +87,7 @@ GARBAGE = {
     "a body that is text": Garbage(START, start(body="text")),
     "an object that is not there": Garbage(START, start(reference="inbox/r1/none")),
     "a thread that is no token": Garbage(START, command(payload={**mail_payload(), "thread": "a.b *"})),
-    "a body too large for a commit": Garbage(START, command(payload=big_mail(300_000))),
+    "a body too large for a commit": Garbage(START, command(payload=big_mail(800_000))),
     "as large as the server takes": Garbage(START, b"x" * (1024 * 1024 - 100)),
     "a timer that a person fires": Garbage(command_subject(RUN, "timer", issuer="cli"), command("timer")),
     "an approval by the relay": Garbage(command_subject(RUN, "signal", issuer="relay"), command("signal")),
@@ -179,7 +179,7 @@ async def test_the_answer_to_a_command_that_cannot_be_stored_names_it(clean_nats
     headers = {REPLY: "_INBOX.garbage.big", MSG_ID: "too-big"}
     async with installed(clean_nats) as installation, client(clean_nats.url) as outside, narrow(installation):
         await outside.subscribe("_INBOX.garbage.*", cb=answers.receive)
-        big = command(payload=big_mail(300_000), id="too-big")
+        big = command(payload=big_mail(800_000), id="too-big")
         await outside.jetstream().publish(START, big, headers=headers)
         async with asyncio.timeout(DEADLINE_S):
             while not answers.got:  # noqa: ASYNC110 - it comes when it comes

@@ -21,6 +21,8 @@ from waybook.events.commit import Commit, Position, event_name
 from waybook.events.engine import EngineEvent, EventPublished
 from waybook.events.errors import InvalidInput, RetryableError
 from waybook.events.headers import types_of
+from waybook.events.large_fields import MARK
+from waybook.events.objects import whole
 from waybook.events.pull import Lost, PositionLost, Pulled, PullReader, ReadRefused, StreamEnds
 from waybook.events.subjects import AGENT_TOKEN, RunKey, check_token, parse_state_subject, state_stream
 
@@ -89,6 +91,7 @@ async def subscribe(
 
     A lost connection, a restarted server or a deleted consumer only delays: reading goes on behind the last item.
     Raises Unreachable, StreamMissing, PositionLost (the stream was cut, or has a hole), ReadRefused, InvalidInput,
+    ObjectUnread (a large field of a wanted commit, which stands in the object bucket; LostField when it is gone),
     and what `Codec.decode_known` raises for a commit that this program cannot read.
     """
     source = stream or state_stream()
@@ -106,6 +109,9 @@ async def subscribe(
         chooser = _Chooser(source, wanted, codec or Codec(), progress_every)
         try:
             async for pulled in commits:
+                if MARK in pulled.payload and chooser.wants(pulled):
+                    payload = await whole(connection, pulled.payload, pulled.subject)
+                    pulled = msgspec.structs.replace(pulled, payload=payload)
                 item = chooser.choose(pulled)
                 if item is not None:
                     yield item
@@ -124,9 +130,13 @@ class _Chooser:
         self._progress_every = progress_every
         self._passed = 0
 
-    def choose(self, pulled: Pulled) -> Item | None:
+    def wants(self, pulled: Pulled) -> bool:
+        """Whether its headers name what is wanted, or nothing."""
         present = types_of(pulled.headers)
-        if self._wanted is None or present is None or not self._wanted.isdisjoint(present):
+        return self._wanted is None or present is None or not self._wanted.isdisjoint(present)
+
+    def choose(self, pulled: Pulled) -> Item | None:
+        if self.wants(pulled):
             item = self._decode(pulled)
             if item.events:
                 self._passed = 0

@@ -39,7 +39,7 @@ class AppendConflict(RetryableError):
 
 
 class CommitTooLarge(TerminalError):
-    """A commit is over 256 KiB; the message names the field that fills it."""
+    """A commit is over 256 KiB or one of its events over 768 KiB; the message names the field that fills it."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -74,6 +74,14 @@ class StateLog(Protocol):
         """Name of the stream, the first half of a position."""
         ...
 
+    async def fitting(self, subject: str, payload: bytes) -> bytes:
+        """A commit's bytes as they are to be appended: fields too large for it are kept aside, and stored on return.
+
+        `history` gives them back in their places. To be asked where `waybook.events.large_fields.needs_split` says
+        so. Raises CommitTooLarge for an event over 768 KiB, PortError.
+        """
+        ...
+
     def append(self, draft: Draft, *, tries: int | None = None) -> Awaitable[int]:
         """Stores a commit and returns its sequence in the stream.
 
@@ -86,12 +94,12 @@ class StateLog(Protocol):
     def history(self, subject: str, after: int = 0) -> AsyncIterator[Record]:
         """The subject's commits with a sequence above `after`, in order, read page by page.
 
-        It may lag behind the leader on a replicated stream. Raises PortUnavailable.
+        It may lag behind the leader on a replicated stream. Raises PortUnavailable, LostField.
         """
         ...
 
     async def tail(self, subject: str) -> Record | None:
-        """The subject's last commit by the leader's word, or None. Raises PortUnavailable."""
+        """The subject's last commit by the leader's word, as it is stored, or None. Raises PortUnavailable."""
         ...
 
 

@@ -151,6 +151,10 @@ class FaultyStateLog:
         """See StateLog."""
         return self._inner.stream
 
+    async def fitting(self, subject: str, payload: bytes) -> bytes:
+        """See StateLog."""
+        return await self._inner.fitting(subject, payload)
+
     async def append(self, draft: Draft, *, tries: int | None = None) -> int:
         """See StateLog."""
         await self._faults.reached("append.before", draft.subject)

@@ -77,6 +77,9 @@ class FusedLog:
     def stream(self) -> str:
         return self._inner.stream
 
+    async def fitting(self, subject: str, payload: bytes) -> bytes:
+        return await self._inner.fitting(subject, payload)
+
     async def append(self, draft: Draft, *, tries: int | None = None) -> int:
         await self._fuse.check()
         crash = await self._traffic.before_append(draft)

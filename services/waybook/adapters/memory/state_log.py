@@ -3,14 +3,19 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
+
 from waybook.adapters.commit_size import check_size
+from waybook.adapters.large_fields import check_events
 from waybook.adapters.memory.clock import ManualClock
 from waybook.adapters.memory.faults import Faults
 from waybook.engine.ports import AppendConflict, Clock, Draft, OutcomeUnknown, PortUnavailable, Record, StreamFull
+from waybook.events.large_fields import MARK, join, split
+from waybook.events.subjects import parse_state_subject
 
 
 class MemoryStateLog:
-    """The port StateLog. `most` is how many commits the stream takes, None: no limit."""
+    """The port StateLog. `most` is how many commits the stream takes, None: no limit. Large fields are kept beside it."""
 
     def __init__(
         self, clock: Clock | None = None, *, stream: str = "STATE_g1_00", most: int | None = None,
@@ -22,6 +27,7 @@ class MemoryStateLog:
         self._most = most
         self._records: list[Record] = []
         self._by_subject: dict[str, list[Record]] = {}
+        self._aside: dict[str, bytes] = {}
 
     @property
     def stream(self) -> str:
@@ -30,8 +36,27 @@ class MemoryStateLog:
 
     @property
     def records(self) -> list[Record]:
-        """All commits in the order of their sequences."""
+        """All commits in the order of their sequences, large fields in their places."""
+        return [self._whole(record) for record in self._records]
+
+    @property
+    def stored(self) -> list[Record]:
+        """All commits as they are stored."""
         return list(self._records)
+
+    async def fitting(self, subject: str, payload: bytes) -> bytes:
+        """See StateLog."""
+        self.faults.check()
+        check_events(subject, payload)
+        smaller, objects = split(payload, parse_state_subject(subject))
+        self._aside.update(objects)
+        return smaller
+
+    def _whole(self, record: Record) -> Record:
+        if MARK not in record.payload:
+            return record
+        payload = join(record.payload, parse_state_subject(record.subject), self._aside)
+        return msgspec.structs.replace(record, payload=payload)
 
     async def append(self, draft: Draft, *, tries: int | None = None) -> int:
         """See StateLog."""
@@ -70,7 +95,7 @@ class MemoryStateLog:
         self.faults.check()
         for record in list(self._by_subject.get(subject, [])):
             if record.sequence > after:
-                yield record
+                yield self._whole(record)
 
     async def tail(self, subject: str) -> Record | None:
         """See StateLog."""

@@ -169,7 +169,7 @@ class MemoryNotices:
         deadline = asyncio.get_running_loop().time() + timeout_s
         while True:
             self.faults.check()
-            records = self._log.records[self._next : self._next + batch]
+            records = self._log.stored[self._next : self._next + batch]
             if records:
                 self._next += len(records)
                 kept = [_notice(r) for r in records if self._matters(r)]

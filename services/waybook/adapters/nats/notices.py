@@ -6,10 +6,12 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
+from waybook.adapters.large_fields import LargeFields
 from waybook.adapters.nats.connection import Connection
 from waybook.adapters.nats.delivery import ack_fields
 from waybook.adapters.nats.errors import NO_CONSUMER, ApiError, port_error
 from waybook.adapters.nats.frames import parse_headers, publish_frame
+from waybook.adapters.nats.objects import NatsObjects
 from waybook.adapters.nats.outcome import LeaderReads
 from waybook.adapters.nats.pull import Puller, Raw
 from waybook.engine.ports import Notice, PortUnavailable, Record
@@ -39,6 +41,7 @@ class NatsNotices:
         self._pulling: Puller | None = None
         self._next_pull = 0.0
         self._leader = LeaderReads(connection, stream)
+        self._large = LargeFields(NatsObjects(connection))
         names = b"|".join(sorted(re.escape(name.encode()) for name in wanted))
         # A look at the raw block: most commits matter to nobody here, and parsing their headers would cost most.
         pattern = rb"\n%b:|\n%b:[^\r]*\b(?:%b)\b" % (PARENT.encode(), TYPES.encode(), names)
@@ -86,7 +89,8 @@ class NatsNotices:
 
     async def read(self, notice: Notice) -> Record | None:
         """See Notices."""
-        return await self._leader.at(notice.sequence)
+        record = await self._leader.at(notice.sequence)
+        return None if record is None else await self._large.whole(record)
 
     async def ack(self, notices: Sequence[Notice]) -> None:
         """See Notices."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 
-from waybook.engine.ports import Clock, Notice, Notices
+from waybook.engine.ports import Clock, Notice, Notices, PortMisconfigured
 from waybook.events.codec import Codec
 from waybook.events.errors import TerminalError
 from waybook.events.headers import SCHEMAS
@@ -68,18 +68,20 @@ class Relay:
 
     async def _effects(self, notice: Notice) -> Sequence[Effect]:
         key = parse_state_subject(notice.subject)
-        record = await self._notices.read(notice)
-        if record is None:
-            log.error("a commit is gone", extra={"action": "relay_commit_gone", "sequence": notice.sequence})
-            return ()
         try:
+            record = await self._notices.read(notice)
+            if record is None:
+                log.error("a commit is gone", extra={"action": "relay_commit_gone", "sequence": notice.sequence})
+                return ()
             commit, indexes = self._codec.decode_known(record.payload, WANTED, record.headers, record.subject)
+        except PortMisconfigured:
+            raise
         except TerminalError as error:
             # Nothing may hold all other runs up. Reconciliation finds its timers when a newer program reads them.
             log.error(
                 "a commit cannot be read",
                 extra={"action": "relay_commit_unreadable", "run": str(key), "error": str(error),
-                       "schemas": record.headers.get(SCHEMAS)},
+                       "schemas": notice.headers.get(SCHEMAS)},
             )  # fmt: skip
             return ()
         effects = [

@@ -1,8 +1,7 @@
 """Runs as STATE has them, for whoever only reads."""
 
-from waybook.engine.errors import HistoryHole
 from waybook.engine.fold import Stored, fold_all
-from waybook.engine.ports import StateLog, TimerRef
+from waybook.engine.ports import PortMisconfigured, StateLog, TimerRef
 from waybook.engine.run import Run
 from waybook.events.codec import Codec
 from waybook.events.errors import TerminalError
@@ -33,15 +32,14 @@ class Runs:
 
     async def _read_on(self, key: RunKey, subject: str, run: Run | None) -> Run | None:
         history: list[Stored] = []
-        async for record in self._log.history(subject, run.sequence if run is not None else 0):
-            try:
-                commit = self._codec.decode(record.payload, record.headers, record.subject)
-            except TerminalError as error:
-                raise Unreadable(str(error)) from error
-            history.append((commit, record.sequence, record.headers.get(COMMIT, "")))
         try:
+            async for record in self._log.history(subject, run.sequence if run is not None else 0):
+                commit = self._codec.decode(record.payload, record.headers, record.subject)
+                history.append((commit, record.sequence, record.headers.get(COMMIT, "")))
             return fold_all(run, history, key=key)
-        except HistoryHole as error:
+        except PortMisconfigured:
+            raise
+        except TerminalError as error:
             raise Unreadable(str(error)) from error
 
     async def pending_timers(self, key: RunKey) -> list[TimerRef]:

@@ -23,6 +23,7 @@ from waybook.events.codec import Codec, commit_headers, commit_id
 from waybook.events.commit import Commit
 from waybook.events.engine import ThreadContextChanged, ThreadJoined
 from waybook.events.headers import CAUSATION, COMMIT, DEFINITION, PREVIOUS
+from waybook.events.large_fields import needs_split
 from waybook.events.subjects import RunKey, state_subject
 from waybook.services.walker.snapshots import LongRuns
 from waybook.services.walker.telling import tell_stored
@@ -154,6 +155,8 @@ class Lifecycle:
         subject = state_subject(key)
         expected, previous = (run.sequence, run.commit) if run is not None else (0, None)
         payload = self._codec.encode(commit, subject)
+        if needs_split(payload):
+            payload = await self._log.fitting(subject, payload)
         identity = commit_id(subject, expected, payload)
         asked_by = after.parent
         parent = f"{asked_by.agent}/{asked_by.run}/{asked_by.request}" if asked_by is not None else None
