@@ -276,6 +276,32 @@ async def test_a_bucket_that_is_not_there_is_a_misconfiguration(connection: Conn
         await NatsObjects(connection, "nowhere").put("name", b"data")
 
 
+async def test_traces_wait_a_moment_for_a_slow_server_and_are_dropped_for_one_that_stands_still(
+    connection: Connection, clean_nats: NatsUnderTest
+) -> None:
+    """What is not sent stays bounded, the wait is one for all, and a server that reads again gets traces again."""
+    notes = NatsNotes(connection, waits_s=0.2)
+    sent, began = 0, time.monotonic()
+    clean_nats.pause()
+    try:
+        while sent < 200 and connection.unsent < 6 * 1024 * 1024:
+            await notes.trace("test", "display.talk.r1", b"x" * 500_000)
+            await asyncio.sleep(0)
+            sent += 1
+    finally:
+        clean_nats.resume()
+    assert sent == 200
+    assert time.monotonic() - began < 5.0
+
+    async def is_taken() -> bool:
+        """Whether the server takes traces again."""
+        await notes.trace("test", "display.talk.r2", b"{}")
+        found = await connection.client.jetstream().stream_info("TRACE", subjects_filter="trace.test.display.talk.r2")
+        return bool(found.state.subjects)
+
+    await soon(is_taken)
+
+
 async def test_notes_stand_in_their_streams(connection: Connection) -> None:
     notes = NatsNotes(connection)
     for _ in range(2):

@@ -1,5 +1,6 @@
 """AUDITIN, TRACE, DEAD, and answers to commands."""
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -13,7 +14,8 @@ from waybook.events.subjects import RunKey, dead_subject, dead_subjects, digest_
 
 log = logging.getLogger(__name__)
 
-TRACE_UNSENT_BYTES = 4 * 1024 * 1024  # above it the server is slow and traces are dropped
+TRACE_UNSENT_BYTES = 4 * 1024 * 1024  # above it the server is slow: traces wait a moment, then they are dropped
+TRACE_WAITS_S = 2.0
 
 
 HEADERS_LIMIT = 60 * 1024  # the server takes 64 KiB, with the publisher's lines
@@ -22,26 +24,39 @@ CUT = "Waybook-Cut"
 
 
 class NatsNotes:
-    """The port Notes."""
+    """The port Notes. `waits_s`: how long traces wait for a server that does not take them."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, waits_s: float = TRACE_WAITS_S) -> None:
         self._connection = connection
+        self._waits_s = waits_s
         self._audit = Publisher(connection, "AUDITIN")
         self._dead = Publisher(connection, "DEAD")
         self._graves = DirectReads(connection, "DEAD")
+        self._stuck = False
 
     async def audit(self, tenant: str, record: str, payload: bytes) -> None:
         """See Notes; stored on `audit.in.<tenant>.<record>`. Raises StreamFull, PortUnavailable, PortMisconfigured."""
         await self._audit.publish(Outgoing(f"audit.in.{tenant}.{record}", payload, record))
 
     async def trace(self, tenant: str, kind: str, payload: bytes) -> None:
-        """See Notes; sent to `trace.<tenant>.<kind>` and not waited for."""
-        if not self._connection.connected or self._connection.unsent > TRACE_UNSENT_BYTES:
+        """See Notes; sent to `trace.<tenant>.<kind>` and not waited for, unless much is on its way to the server."""
+        if not self._connection.connected or not await self._has_room():
             return
         try:
             self._connection.publish(f"trace.{tenant}.{kind}", payload)
         except (InvalidInput, PortUnavailable) as exc:
             log.info("a trace was dropped", extra={"action": "trace_dropped", "kind": kind, "error": str(exc)})
+
+    async def _has_room(self) -> bool:
+        """Whether the server takes what is sent to it. One that does not is waited for once, 2 s, until it does again."""
+        end = asyncio.get_running_loop().time() + self._waits_s
+        while self._connection.unsent > TRACE_UNSENT_BYTES:
+            if self._stuck or asyncio.get_running_loop().time() > end:
+                self._stuck = True
+                return False
+            await asyncio.sleep(0.005)
+        self._stuck = False
+        return True
 
     async def bury(self, subject: str, payload: bytes, headers: Mapping[str, str]) -> None:
         """See Notes; stored on `dead.<subject>`, once for each command id (`Nats-Msg-Id` in `headers`).

@@ -23,7 +23,7 @@ from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import Wiring, walker_ports, wired
 from waybook.services.projector.child import projector_child
 from waybook.services.walker.definitions import lanes
-from waybook.services.walker.walker import AT_ONCE, Walker, WalkerOptions
+from waybook.services.walker.walker import Walker, WalkerOptions
 
 
 class Installation(msgspec.Struct, frozen=True):
@@ -137,7 +137,7 @@ async def walking(
             name=name,
             slots=settings.slots,
             lane_consumers=tuple(spec.name for spec in own),
-            executions=AT_ONCE,
+            executions=settings.executions,
             arrivals=settings.intake.rate,
         )
         hook = installation.wiring.hook

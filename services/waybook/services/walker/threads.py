@@ -1,5 +1,6 @@
 """What stands beside a run: the context of its thread, and display events on their way to who watches."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,7 +46,10 @@ class Threads:
     async def display(
         self, definition: AgentDefinition, run: Run, action: Action, event: DisplayEvent, offset: int
     ) -> None:
-        """Sends a display event to TRACE, from where clients read it; best effort."""
+        """Sends a display event to TRACE, from where clients read it; best effort.
+
+        Others get their turn after each: a text of many pieces is often there at once, and would fill the memory unsent.
+        """
         record = {
             "kind": "display",
             "run": str(run.key),
@@ -58,6 +62,7 @@ class Threads:
             "body": msgspec.Raw(msgspec.json.encode(event)),
         }
         await self._notes.trace(run.key.tenant, display_kind(run.key), msgspec.json.encode(record))
+        await asyncio.sleep(0)
 
 
 class Aside:

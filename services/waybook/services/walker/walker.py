@@ -58,9 +58,6 @@ DECIDE_MS = 600_000
 ALL_AT_ONCE = 1_000_000
 """How many executions one commit may begin where no scheduler answers `StepOffered`."""
 
-AT_ONCE = 32
-"""How many where one does."""
-
 PORT_PAUSE_S = 0.2
 """How long to wait before a port that failed is asked again."""
 
