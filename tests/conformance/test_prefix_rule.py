@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from tests.conformance.dispatcher import oracle
 from tests.conformance.dispatcher.publish import play
-from tests.conformance.dispatcher.random_flows import random_case
+from tests.conformance.dispatcher.random_flows import random_case, with_a_kill
 from tests.conformance.dispatcher.world import MAIN, World, opened
 from tests.conformance.pipeline.backends import in_memory
 from tests.conformance.pipeline.history import History
@@ -18,9 +18,10 @@ from waybook.events import engine as e
 SEEDS = 16
 
 
-async def walked(seed: int, *, stops: bool, workers: int) -> tuple[World, History] | None:
+async def walked(seed: int, *, stops: bool, workers: int, kill: bool = False) -> tuple[World, History] | None:
     """The world and the run's history when all is at rest; None for an agent that is refused."""
     case, chance = random_case(seed, stops=stops), Random(seed)
+    case = with_a_kill(case, seed) if kill else case
     async with in_memory(chance) as backend, opened(case, backend, workers=workers, chance=chance) as world:
         if any(finding.level == "error" for finding in check(world.built[MAIN].agent, ())):
             return None
@@ -62,6 +63,19 @@ async def test_the_log_holds_exactly_what_it_makes_due(stops: bool, workers: int
             judged += 1
             assert (seed, differences(*seen)) == (seed, [])
     assert judged > SEEDS // 2
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_a_killed_worker_changes_nothing_of_it(workers: int) -> None:
+    """An execution that was cut off has further attempts, and no other one begins or is left out."""
+    logging.getLogger("waybook").setLevel(logging.CRITICAL)
+    again = 0
+    for seed in range(SEEDS):
+        seen = await walked(seed, stops=seed % 2 == 0, workers=workers, kill=True)
+        if seen is not None:
+            again += any(began.attempt > 1 for began in seen[1].events(e.StepBegan))
+            assert (seed, differences(*seen)) == (seed, [])
+    assert again > SEEDS // 8
 
 
 async def test_a_wrong_rule_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

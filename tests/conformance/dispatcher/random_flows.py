@@ -3,6 +3,7 @@
 from random import Random
 from typing import Any
 
+import msgspec
 from tests.conformance.cases import Case
 
 PLAIN = ("A", "B", "C")
@@ -24,6 +25,15 @@ def random_case(seed: int, *, stops: bool) -> Case:
         id=f"random-{seed}", format="dispatcher", expect={}, events=EVENTS, steps=steps, publish=publish,
         pace=chance.choice(("idle", "burst")),
     )  # fmt: skip
+
+
+def with_a_kill(case: Case, seed: int) -> Case:
+    """The case with one worker killed at some point of some step, and all processes replaced after each publication."""
+    chance = Random(f"kill {seed}")
+    point = chance.choice(("during_step", "after_commit_before_ack", "between_outputs"))
+    armed = {"point": point, "step": chance.choice(case.steps)["name"], "execution": chance.randint(1, 3)}
+    publish = [{"crash": armed}, *(item for given in case.publish for item in (given, {"restart": True}))]
+    return msgspec.structs.replace(case, publish=publish, pace="idle")
 
 
 def _step(name: str, chance: Random, *, first: bool, stops: bool) -> dict[str, Any]:

@@ -39,8 +39,10 @@ class DispatcherTraffic(Traffic):
     async def before_append(self, draft: Draft) -> Crash | None:
         await self.may_append.wait()
         self.under_way += 1
-        await dawdle(self._chance)
-        self.under_way -= 1
+        try:
+            await dawdle(self._chance)
+        finally:  # its process may be killed meanwhile
+            self.under_way -= 1
         key = parse_state_subject(draft.subject)
         if self.point is not None and self._is_at(self.point, key, draft):
             stored, self.point = self.point.stored, None
