@@ -3,13 +3,14 @@
 from collections import defaultdict
 
 from tests.conformance.cases import Case, why_skipped
+from tests.conformance.deviations import Deviation
 from tests.conformance.scoring import Group, note
 
 
 class Summary:
     """Collects outcomes; `lines` is the summary."""
 
-    def __init__(self, deviations: dict[str, str], provides: frozenset[str]) -> None:
+    def __init__(self, deviations: dict[str, Deviation], provides: frozenset[str]) -> None:
         self._provides = provides
         self.deviations = deviations
         self.groups: dict[str, Group] = {}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.conformance import deviations
 from tests.conformance.cases import ROOT, Case, collect, why_skipped
-from tests.conformance.errors import CaseFileError
+from tests.conformance.errors import CaseFileError, Mismatch
 from tests.conformance.pipeline.choices import passes
 from tests.conformance.scoring import Group, note
 
@@ -83,12 +83,30 @@ def test_what_this_build_lacks_is_skipped_with_the_needs() -> None:
     assert why_skipped(case(tier="L"), provides | {"later"}) is None
 
 
-def test_a_deviation_needs_a_reason(tmp_path: Path) -> None:
-    """A deviation without a reason is refused."""
+@pytest.mark.parametrize(
+    "entry", ['x = "why"', 'x = {reason = " ", differs = ["a: b"]}', 'x = {reason = "why", differs = []}']
+)
+def test_a_deviation_needs_a_reason_and_what_differs(entry: str, tmp_path: Path) -> None:
+    """A deviation that would excuse whatever happens is refused."""
     path = tmp_path / "deviations.toml"
-    path.write_text('[deviations]\nx = " "\n', encoding="utf-8")
-    with pytest.raises(CaseFileError, match="x needs a reason"):
+    path.write_text(f"[deviations]\n{entry}\n", encoding="utf-8")
+    with pytest.raises(CaseFileError, match="the deviation x needs"):
         deviations.read(path)
+
+
+@pytest.mark.parametrize(
+    ("error", "explained"),
+    [
+        (Mismatch([("hold", "is a, expected b")]), True),
+        (Mismatch([("hold", "is c, expected b")]), False),
+        (Mismatch([("hold", "is a, expected b"), ("state", "is x, expected y")]), False),
+        (RuntimeError("hold: is a, expected b"), False),
+    ],
+)
+def test_a_deviation_excuses_what_it_names_and_nothing_else(error: Exception, explained: bool) -> None:
+    """A case that breaks in another way fails, whatever stands in the file."""
+    known = deviations.Deviation("why", ("hold: is a, expected b",))
+    assert known.explains(error) is explained
 
 
 def test_every_way_is_walked_once() -> None:
