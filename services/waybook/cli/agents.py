@@ -16,6 +16,7 @@ from waybook.agents.svg import svg
 from waybook.cli.giving import giving
 from waybook.cli.options import DataDir, Json
 from waybook.cli.output import err, fail, out, print_json
+from waybook.cli.passed_over import passed_over_lines
 from waybook.cli.running import run_async
 from waybook.cli.runs import find_run
 from waybook.engine.run import Run
@@ -160,6 +161,8 @@ def _show(told: AgentRun) -> None:
         out.print(f"asks   {request.event} {request.name}; answer: {answer}", markup=False, soft_wrap=True)
     if told.error is not None:
         out.print(f"error  {told.error}", markup=False, soft_wrap=True)
+    for line in passed_over_lines(told.passed_over):
+        out.print(line, markup=False, soft_wrap=True)
     if told.reason is not None:
         out.print(f"why    {told.reason}", markup=False)
     if told.stop is not None:

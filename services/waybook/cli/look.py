@@ -13,9 +13,11 @@ from waybook.cli.giving import Actor, actor_name
 from waybook.cli.held import held
 from waybook.cli.options import Agent, DataDir, Json, RunId
 from waybook.cli.output import out, print_json, print_table, when
+from waybook.cli.passed_over import passed_over_lines
 from waybook.cli.running import run_async
 from waybook.cli.runs import find_run, is_class
 from waybook.cli.strangers import shown
+from waybook.engine.hold import PassedOver
 from waybook.engine.hold import why as explain
 from waybook.engine.ports import lane_consumer
 from waybook.engine.run import titled
@@ -248,6 +250,8 @@ def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: J
         out.print(f"until  {when(held['until'])}", markup=False)
     if answer["error"]:
         out.print(f"error  {answer['error']}", markup=False)
+    for line in passed_over_lines(msgspec.convert(answer["passed_over"], tuple[PassedOver, ...])):
+        out.print(line, markup=False, soft_wrap=True)
     for request in answer["requests"]:
         asked = f", agent {request['agent']} works on it" if request["agent"] else ""
         out.print(f"asks   {request['event']} {request['name']}{asked}", markup=False)

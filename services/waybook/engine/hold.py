@@ -166,12 +166,26 @@ class Waiting(msgspec.Struct, frozen=True):
     summary: str | None
 
 
+class PassedOver(msgspec.Struct, frozen=True):
+    """An execution that failed for good, and without whose result the run goes on (`stop_on_error=False`).
+
+    `step` with its branch, `trigger` the event that it worked on, `attempt` its last one, `type` and `text` its error.
+    """
+
+    step: str
+    trigger: str
+    attempt: int
+    type: str
+    text: str
+
+
 class Why(msgspec.Struct, frozen=True):
     """The answer of `waybook why`: the next move, or the named blocker.
 
     `missing`: by step, the event types it still waits for. `requests`: questions that nobody answered. `preconditions`:
     by step, which one keeps it from running, and for which event it was false last. `limits`: steps that may not be executed any more.
-    `approvals`: what people have to decide, who may, and until when. `because`: how it came to stand there.
+    `approvals`: what people have to decide, who may, and until when. `because`: how it came to stand there. `passed_over`:
+    failures of this walk that did not stop it.
     """
 
     state: str
@@ -185,6 +199,7 @@ class Why(msgspec.Struct, frozen=True):
     error: str | None = None
     approvals: tuple[Waiting, ...] = ()
     because: str | None = None
+    passed_over: tuple[PassedOver, ...] = ()
 
 
 def why(
@@ -211,6 +226,17 @@ def why(
         error=_last_error(run),
         approvals=tuple(_waiting(name, a.request) for name, a in open_approvals(run).items()),
         because=_because(definition, run) if definition.carries(run.definition) else None,
+        passed_over=_passed_over(definition, run),
+    )
+
+
+def _passed_over(definition: Definition, run: Run) -> tuple[PassedOver, ...]:
+    lenient = {step.name for step in definition.steps.values() if not step.stop_on_error}
+    newest = (run.actions[a] for key, a in run.executions.items() if lenient and key.startswith(f"{run.walk}:"))
+    return tuple(
+        PassedOver(a.title, a.trigger, a.attempt, a.error.type, a.error.text)
+        for a in newest
+        if a.step in lenient and a.status == "failed" and a.error is not None
     )
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from waybook.adapters.commit_size import check_size
 from waybook.agents import Agent, AgentConfig, StartEvent, StopEvent, check, step
+from waybook.cli.passed_over import passed_over_lines
 from waybook.cli.runs import agent_name
+from waybook.engine.hold import PassedOver
 from waybook.engine.ports import CommitTooLarge, Draft
 from waybook.events.errors import InvalidInput
 from waybook.services.bootstrap.agent_job import start_payload
@@ -145,3 +147,12 @@ def test_too_many_events_at_once_are_told_as_such() -> None:
 
 def _draft(payload: bytes) -> Draft:
     return Draft(subject="state.g1.00.main.wide.r1", expected=0, payload=payload, headers={}, commit="c")
+
+
+def test_failures_that_stopped_nothing_are_told_as_many_as_people_read() -> None:
+    """One line each with step, attempt and error; of many the rest is counted."""
+    failures = [PassedOver(f"fetch [{n}]", "1.0", 1, "TimeoutError", "no answer") for n in range(12)]
+    lines = list(passed_over_lines(failures))
+    assert lines[0] == "passed fetch [0] (attempt 1) failed: TimeoutError: no answer; the run went on without it"
+    assert lines[10:] == ["passed 2 more; --json has all of them"]
+    assert len(list(passed_over_lines(failures[:10]))) == 10

@@ -4,7 +4,7 @@ from tests.unit.engine.definitions import CHAIN, FORK, PIPELINE, WIDE, build, st
 from tests.unit.engine.history import T0, History
 
 from waybook.engine.definition import RetryPolicy
-from waybook.engine.hold import Hold, hold, why
+from waybook.engine.hold import Hold, PassedOver, hold, why
 from waybook.engine.inputs import Cancel, Move, Retry, World
 from waybook.engine.times import iso
 
@@ -139,3 +139,19 @@ def test_a_fixed_list_says_how_many_of_its_events_are_there() -> None:
     assert why(definition, history.it).missing == {"join": ("N",)}
     history.signal("R")
     assert why(definition, history.it).missing == {"join": ("R (4, never 3 again)", "N")}
+
+
+def test_a_failure_that_did_not_stop_its_run_is_named_for_as_long_as_the_run_is_there() -> None:
+    """It went on without the result, so who looks for that has to find the error, also after the end."""
+    steps = (step("careless", takes("Go"), stop_on_error=False), step("s", takes("Go"), gives="Done"))
+    history = History(build("t", steps, {"Go": "start", "Done": "stop"}))
+    history.start()
+    assert why(history.definition, history.it).passed_over == ()
+    history.fail("careless")
+    [failure] = why(history.definition, history.it).passed_over
+    trigger = history.action("careless").trigger
+    assert failure == PassedOver("careless", trigger, 1, "Boom", "careless went wrong")
+    assert why(history.definition, history.it).error is None
+    history.complete("s", "Done")
+    assert history.it.ended
+    assert why(history.definition, history.it).passed_over == (failure,)
