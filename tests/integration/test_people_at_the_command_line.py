@@ -164,7 +164,7 @@ def test_a_run_is_cancelled_with_a_reason(shell: Shell, drafted: str) -> None:
     shell.run("cancel", drafted, code=2)
     assert shell.json("cancel", drafted, "--reason", "double", "--as", "ann")["ok"]
     assert refused(shell, "cancel", drafted, "--reason", "again")["reason"] == "terminal"
-    assert shell.json("why", drafted)["next_move"] == "none: the run has ended as cancelled"
+    assert shell.json("why", drafted)["next_move"] == "none: the run has ended as cancelled (cancelled by ann: double)"
     (ended,) = [e["data"] for e in shell.json("show", drafted) if e["type"] == "RunEnded"]
     assert ended["reason"] == "cancelled by ann: double"
 

@@ -1,6 +1,7 @@
 """The deadline of a whole run, and ends of a run that no step brought about."""
 
 from waybook.engine.definition import FAILED
+from waybook.engine.delegation import cancel_children
 from waybook.engine.inputs import Accepted, Outcome, Start
 from waybook.engine.lifecycle import close
 from waybook.engine.recorder import Recorder
@@ -33,4 +34,5 @@ def fail_run(recorder: Recorder, row: str, reason: str) -> None:
     state = recorder.run.state
     if state != FAILED:
         recorder.record(e.Transitioned(row=row, from_state=state, to_state=FAILED, on=row, reason=reason))
+    cancel_children(recorder, reason)
     close(recorder, FAILED, reason=reason)

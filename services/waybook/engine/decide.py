@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from waybook.engine import approvals, claims, delegation, operations, starts, takeover, windows
 from waybook.engine.context import conflict
 from waybook.engine.deadlines import arm_run_deadline, fail_run, run_deadline
-from waybook.engine.definition import Definition
+from waybook.engine.definition import CANCEL_REQUESTED, Definition
 from waybook.engine.dispatch import begin, dispatch, may_begin
 from waybook.engine.errors import RowFailed
 from waybook.engine.fold import seal
@@ -60,7 +60,7 @@ from waybook.engine.onward import onward
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.retry import fail, retry
 from waybook.engine.run import NO_PERSON, Action, Run, execution_key
-from waybook.engine.stall import knows_request
+from waybook.engine.stall import is_asked, knows_request
 from waybook.engine.walks import kept, restart, restart_asked
 from waybook.events import engine as e
 from waybook.events.commit import Commit
@@ -403,6 +403,10 @@ def _signal(recorder: Recorder, delivered: Delivered, signal: Signal) -> Outcome
         )
     if signal.request is not None and not knows_request(recorder.run, signal.request):
         return Refused("unknown_request", f"there is no request {signal.request} in this run")
+    if signal.request is not None and not is_asked(recorder.run, signal.request):
+        return Refused(
+            "stale", f"request {signal.request} was asked before the run was restarted, and does not stand now"
+        )
     if delivered.person and not changes(recorder, signal.output):
         return Refused("illegal_edge", f"{event} changes nothing while the run is {recorder.run.state}")
     holder = Holder(delivered.command.id, delivered.claim)
@@ -457,7 +461,7 @@ def _cancel(recorder: Recorder, body: Cancel) -> Outcome:
     if recorder.run.children:
         delegation.cancel_children(recorder, body.reason)
     why = said_by(recorder, "cancelled", body.reason)
-    if take_row(recorder, ("CancelRequested",), body, reason=why) is None:
+    if take_row(recorder, (CANCEL_REQUESTED,), body, reason=why) is None:
         close(recorder, "cancelled", reason=why)
     return Accepted()
 

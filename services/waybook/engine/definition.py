@@ -20,6 +20,7 @@ KILL_SWITCH_ON = "KillSwitchOn"
 """The cause of a row by which a run turns back that has not begun to send, when the kill switch was turned on."""
 
 RESTART_REQUESTED = "RestartRequested"
+CANCEL_REQUESTED = "CancelRequested"
 """What the table is asked about when a person restarts a run that has left its initial state."""
 
 FAILED = "failed"
@@ -294,6 +295,6 @@ def default_table() -> Table:
             Row("fail", "running", "StepFailed", "failed"),
             Row("retry", "failed", "RetryRequested", "running"),
             Row("restart", "failed", RESTART_REQUESTED, "running"),
-            Row("cancel", "*", "CancelRequested", "cancelled"),
+            Row("cancel", "*", CANCEL_REQUESTED, "cancelled"),
         ),
     )

@@ -11,6 +11,7 @@ import msgspec
 from waybook.engine.inputs import Accepted, ChildAnswer, Nothing, Outcome, Output
 from waybook.engine.recorder import Recorder
 from waybook.engine.run import Published
+from waybook.engine.stall import is_asked
 from waybook.events import engine as e
 from waybook.events.command import StartPayload
 from waybook.events.subjects import digest_token
@@ -102,6 +103,7 @@ def expire(recorder: Recorder, timer: str) -> tuple[Output, str] | Outcome | Non
     if child is None:
         return _output(recorder, UNANSWERED, {"request": name, "event": asked.event}), name
     message = f"{child.agent} did not answer request {name} by its deadline"
+    _cancel(recorder, child, message)
     return _output(recorder, FAILURE, {"request": asked.name, "message": message}), asked.name
 
 
@@ -109,13 +111,28 @@ def cancel_children(recorder: Recorder, reason: str) -> None:
     """Asks the runs that work on open requests to stop."""
     for name, child in recorder.run.children.items():
         if name not in recorder.run.answered:
-            recorder.record(e.CancelRequested(target=f"{child.agent}.{child.run}", reason=reason))
+            _cancel(recorder, child, reason)
+
+
+def forget_requests(recorder: Recorder, reason: str) -> None:
+    """After a restart: who works on requests of former walks is asked to stop, and their deadlines are taken back."""
+    run = recorder.run
+    for name, child in run.children.items():
+        if name not in run.answered and not is_asked(run, name):
+            _cancel(recorder, child, reason)
+    for timer, pending in list(run.timers.items()):
+        if pending.about.startswith(ABOUT) and not is_asked(run, pending.about.removeprefix(ABOUT)):
+            recorder.record(e.TimerCancelled(timer=timer, reason="restarted"))
+
+
+def _cancel(recorder: Recorder, child: e.ChildRequested, reason: str) -> None:
+    recorder.record(e.CancelRequested(target=f"{child.agent}.{child.run}", reason=reason))
 
 
 def _asked(recorder: Recorder, request: str) -> Published | None:
     """The request of that name, while it waits for its answer."""
     run = recorder.run
-    if run.ended or request in run.answered or request not in run.children:
+    if run.ended or request in run.answered or request not in run.children or not is_asked(run, request):
         return None
     return run.event(request)
 

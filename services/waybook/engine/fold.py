@@ -276,9 +276,13 @@ def _walk_started(run: Run, event: e.WalkStarted, name: str, at: int) -> None:
     run.offers = {}
     run.retries = {}
     run.visible = {}
+    gone: set[str] = set()
     for published in run.log:
-        if published.action is None or published.action in kept:
+        is_asked = published.request not in gone  # an answer stands for its own question only
+        if is_asked and (published.action is None or published.action in kept):
             run.visible.setdefault(published.event, []).append(published)
+        else:
+            gone.add(published.name)
     for action_id in event.keep:
         action = run.actions[action_id]
         run.executions[execution_key(event.n, action.step, action.trigger)] = action_id

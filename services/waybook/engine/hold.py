@@ -260,7 +260,7 @@ def _waiting(name: str, request: ApprovalRequested) -> Waiting:
 
 def _next_move(definition: Definition | None, run: Run, held: Hold, running: list[Action], scheduler: bool) -> str:
     if run.ended and held.kind == "none":
-        return f"none: the run has ended as {run.outcome}"
+        return f"none: the run has ended as {run.outcome}" + (f" ({run.reason})" if run.reason else "")
     if held.kind == "retry" and held.until is not None:
         return f"retry due {iso(held.until)}" + ("" if scheduler else ", no scheduler")
     if definition is not None and held.reason == "deadline" and held.until is not None:

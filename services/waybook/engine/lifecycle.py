@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from waybook.engine import approvals, windows
-from waybook.engine.definition import Row, Table
+from waybook.engine.definition import CANCEL_REQUESTED, Row, Table
 from waybook.engine.errors import RowFailed
 from waybook.engine.inputs import Output, Refused, World
 from waybook.engine.operations import leave_to_reconcile
@@ -96,7 +96,7 @@ def move(
     )
     table = recorder.definition.table
     if to_state in table.terminal:
-        close(recorder, to_state, result)
+        close(recorder, to_state, result, reason if on == CANCEL_REQUESTED else None)
         return
     if table.windows:
         windows.moved(recorder, from_state, again=again)

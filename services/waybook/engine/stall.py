@@ -33,6 +33,11 @@ def open_requests(definition: Definition, run: Run) -> tuple[OpenRequest, ...]:
     )
 
 
+def is_asked(run: Run, request: str) -> bool:
+    """Whether the event of that name, which is in the run's log, stands in this walk: a restart drops what it asks anew."""
+    return any(published.name == request for published in run.visible.get(run.event(request).event, ()))
+
+
 def knows_request(run: Run, request: str) -> bool:
     """Whether an event of that name is in the run's log, so that somebody may answer it."""
     return any(published.name == request for published in run.log)

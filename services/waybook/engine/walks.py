@@ -8,6 +8,7 @@ from typing import Any
 
 from waybook.engine import approvals
 from waybook.engine.definition import RESTART_REQUESTED, Row
+from waybook.engine.delegation import forget_requests
 from waybook.engine.dispatch import dispatch_all
 from waybook.engine.inputs import Accepted, Delivered, Outcome, Refused, Restart
 from waybook.engine.lifecycle import asked, names_of, take_row
@@ -38,6 +39,7 @@ def restart(recorder: Recorder, row: str, reason: str | None, holder: Holder, *,
     if recorder.run.approvals:
         approvals.revoke_all(recorder, "restarted")
     recorder.record(e.WalkStarted(n=recorder.run.walk + 1, keep=keep, token=row, by=recorder.by, reason=reason or row))
+    forget_requests(recorder, f"{recorder.run.key.agent} {recorder.run.key.run} was restarted")
     start = recorder.run.log[0]
     value = recorder.definition.decode(start.event, start.schema, start.payload)
     take_row(recorder, names_of(recorder, start.event), value, start.name)

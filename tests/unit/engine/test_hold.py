@@ -97,7 +97,7 @@ def test_an_ended_run_has_no_hold_and_no_missing_inputs() -> None:
     history.give(Cancel("enough"))
     assert asked(history).kind == "none"
     assert (why(FORK, history.it).next_move, why(FORK, history.it).missing) == (
-        "none: the run has ended as cancelled", {}
+        "none: the run has ended as cancelled (cancelled by engine: enough)", {}
     )  # fmt: skip
 
 
