@@ -1,7 +1,8 @@
 """Work for another agent: a step returns a request, the other agent's stop event comes back as an answer.
 
 The link between the two runs stands in the log, so the answer finds its way also when every process was replaced in
-between. An agent that fails for good, or does not answer in time, comes back as a failure; the caller goes on.
+between. An agent that fails for good, that does not answer in time, or that nobody carries for two minutes, comes back as a
+failure; the caller goes on.
 
 Whoever walks the caller has to carry the other agent as well:
 

@@ -23,7 +23,7 @@ from waybook.engine.ports import lane_consumer
 from waybook.engine.run import titled
 from waybook.events.codec import Codec
 from waybook.events.errors import InvalidInput, TerminalError
-from waybook.events.subjects import RunKey
+from waybook.events.subjects import RunKey, state_subject
 from waybook.inbox.remarks import DATE_OFF
 from waybook.inbox.starting import RAW
 from waybook.inbox.table import STATES
@@ -253,8 +253,8 @@ def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: J
     for line in passed_over_lines(msgspec.convert(answer["passed_over"], tuple[PassedOver, ...])):
         out.print(line, markup=False, soft_wrap=True)
     for request in answer["requests"]:
-        asked = f", agent {request['agent']} works on it" if request["agent"] else ""
-        out.print(f"asks   {request['event']} {request['name']}{asked}", markup=False)
+        asked = f", {_handed_on(request)}" if request["agent"] else ""
+        out.print(f"asks   {request['event']} {request['name']}{asked}", markup=False, soft_wrap=True)
     for step, types in answer["missing"].items():
         out.print(f"lacks  {step}: {' and '.join(types)}", markup=False)
     for step, text in answer["preconditions"].items():
@@ -263,6 +263,16 @@ def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: J
         out.print(f"limit  {step} was executed as often as it may be", markup=False)
     for one in answer["approvals"]:
         out.print(f"asks   waybook approve {answer['run']}/{one['approval']} | reject ...", markup=False)
+
+
+def _handed_on(request: dict[str, Any]) -> str:
+    """Whether the other agent's run is there."""
+    run = f"run {request['run']}"
+    if request["begun"]:
+        return f"agent {request['agent']} works on it: {run}"
+    return (
+        f"agent {request['agent']} has not begun it ({run}): no walker carries that agent, or its start is on its way"
+    )
 
 
 async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) -> dict[str, Any]:
@@ -289,4 +299,8 @@ async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) 
         answer = msgspec.to_builtins(
             explain(definition.engine, folded, scheduler=scheduler, elsewhere=elsewhere, dead=dead)
         )
+        for request in answer["requests"]:
+            if request["agent"] is not None:
+                child = RunKey(key.tenant, request["agent"], request["run"])
+                request["begun"] = await wiring.state.tail(state_subject(child)) is not None
         return {"run": key.run, "definition": folded.definition, **answer}

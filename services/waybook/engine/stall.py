@@ -14,22 +14,25 @@ ASKING = frozenset({"request", "delegation"})
 class OpenRequest(msgspec.Struct, frozen=True):
     """A question that nobody answered yet: the event's name, which the answer's signal gives, and its type.
 
-    `agent` is the agent that works on it, where it was handed to one.
+    `agent` is the agent that works on it, where it was handed to one, and `run` its run.
     """
 
     name: str
     event: str
     agent: str | None = None
+    run: str | None = None
 
 
 def open_requests(definition: Definition, run: Run) -> tuple[OpenRequest, ...]:
     """The requests of this walk that are not answered, oldest first."""
     asked = [p for t, kind in definition.kinds.items() if kind in ASKING for p in run.visible.get(t, ())]
     asked.sort(key=lambda p: p.ordinal)
+    open_ones = [(p, run.children.get(p.name)) for p in asked if p.name not in run.answered]
     return tuple(
-        OpenRequest(p.name, p.event, run.children[p.name].agent if p.name in run.children else None)
-        for p in asked
-        if p.name not in run.answered
+        OpenRequest(
+            p.name, p.event, child.agent if child is not None else None, child.run if child is not None else None
+        )
+        for p, child in open_ones
     )
 
 

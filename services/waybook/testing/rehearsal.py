@@ -33,7 +33,7 @@ from waybook.events.codec import Codec
 from waybook.events.command import Answer, Command, SignalPayload, StartPayload
 from waybook.events.ending import end
 from waybook.events.headers import REPLY
-from waybook.events.subjects import Issuer, RunKey, command_subject, state_subject
+from waybook.events.subjects import Issuer, RunKey, command_subject, parse_command_subject, state_subject
 from waybook.services.scheduler.following import WANTED
 from waybook.services.scheduler.scheduler import Scheduler, SchedulerOptions, SchedulerPorts
 from waybook.services.walker.walker import Walker, WalkerOptions, WalkerPorts
@@ -250,10 +250,16 @@ class Stage:
                 if task is not None and task.done() and not task.cancelled() and (error := task.exception()):
                     raise error
             stored = len(self._state.records)
-            quiet = quiet + 1 if stored == before and not self._commands.waiting else 0
+            quiet = quiet + 1 if stored == before and not self._waiting else 0
             before = stored
             if asyncio.get_running_loop().time() > end:
-                raise NoRest(f"commands still wait: {list(self._commands.waiting.values())}")
+                raise NoRest(f"commands still wait: {self._waiting}")
+
+    @property
+    def _waiting(self) -> list[str]:
+        """Commands that somebody still has to take up; those for an agent that is not on the stage wait for good."""
+        agents = {s: parse_command_subject(s).key.agent for s in self._commands.waiting.values()}
+        return [s for s, agent in agents.items() if agent in self._definitions or agent.startswith("@")]
 
     @property
     def definition(self) -> AgentDefinition:

@@ -139,3 +139,57 @@ async def test_a_cancelled_caller_cancels_what_it_asked_for(plant: Plant) -> Non
     await plant.until(lambda: plant.stands() == "cancelled")
     child = child_of(plant)
     await plant.until(lambda: plant.stands(child) == "cancelled")
+
+
+class Elsewhere(Caller):
+    """Hands on to an agent that nobody carries, without a deadline of its own."""
+
+    @step
+    async def ask(self, go: Go) -> AgentRequest:
+        return delegate("finder", Look(what="x"))
+
+
+class Shortly(Elsewhere):
+    """Hands on what the other agent cannot read."""
+
+    @step
+    async def ask(self, go: Go) -> AgentRequest:
+        return delegate("finder", Go())
+
+
+@pytest.fixture
+async def alone() -> AsyncIterator[Plant]:
+    made = Plant(lambda clock: Side())
+    made.schedule()
+    yield made
+    await made.close()
+
+
+async def test_who_asks_an_agent_that_nobody_carries_is_told_after_two_minutes(alone: Plant) -> None:
+    """Without that the request would be waited for without end; the answer names what the installation carries."""
+    await alone.walk(Elsewhere)
+    began = alone.clock.now()
+    await alone.start()
+    await alone.until(lambda: alone.stands() == "completed", pass_ms=500)
+    assert "no agent 'finder' here; this installation carries flaky" in said(alone)
+    assert 100_000 < alone.clock.now() - began < 200_000
+    assert not alone.commands.waiting
+
+
+async def test_an_agent_that_is_deployed_a_little_later_takes_up_what_waits_for_it(alone: Plant) -> None:
+    first = await alone.walk(Elsewhere)
+    await alone.start()
+    await alone.until(lambda: alone.stands() == "running" and bool(alone.commands.waiting), pass_ms=1_000)
+    alone.clock.advance(20_000)
+    await first.stop()
+    await alone.walk(Elsewhere, Finder)
+    await alone.until(lambda: alone.stands() == "completed", pass_ms=1_000)
+    assert "found x" in said(alone)
+
+
+async def test_a_start_that_the_other_agent_cannot_read_is_a_failure_of_the_request(alone: Plant) -> None:
+    """It stands in DEAD, and who asked goes on at once."""
+    await alone.walk(Shortly, Finder)
+    await alone.start()
+    await alone.until(lambda: alone.stands() == "completed")
+    assert "agent finder does not know the event Go" in said(alone)

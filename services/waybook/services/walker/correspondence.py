@@ -7,11 +7,23 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from waybook.engine.hooks import BurialReason, CommandBuried, CommandMoved, CommandRefused, Hook, ignore
-from waybook.engine.inputs import Accepted, Completed, Delivered, Diagnostic, Failed, Input, Nothing, Outcome, Refused
+from waybook.engine.inputs import (
+    Accepted,
+    ChildAnswer,
+    Completed,
+    Delivered,
+    Diagnostic,
+    Failed,
+    Input,
+    Nothing,
+    Outcome,
+    Refused,
+)
 from waybook.engine.ports import Clock, CommandQueue, Delivery, Notes, Replies
 from waybook.engine.run import Run
 from waybook.events import audit
 from waybook.events.command import Answer, Command, StartPayload
+from waybook.events.engine import Parent
 from waybook.events.errors import InvalidInput
 from waybook.events.headers import BURIAL, COMMAND, MSG_ID, REASON, RECEIVED, REPLY, command_of
 from waybook.events.subjects import (
@@ -90,6 +102,18 @@ class Correspondence:
         await self._notes.audit(key.tenant, name, audit.encode_record(record))
         self._hook(CommandRefused(refused.reason))
         await self._send(delivery, Answer(ok=False, command=command.id, run=key.run, reason=refused.reason, text=text))
+
+    async def tell_caller(self, key: RunKey, parent: Parent, command: Command, outcome: str, text: str) -> None:
+        """Answers a request for the run that it asked for and that will not be; once, however often it is said."""
+        caller = RunKey(key.tenant, parent.agent, parent.run)
+        name = f"{command.id}/{outcome}"
+        payload = ChildAnswer(parent.request, key.agent, key.run, outcome, error=text[:MOST_TEXT])
+        said = Command(
+            id=name, verb="answer", issued_at=self._clock.now(), actor=command.actor,
+            payload=msgspec.Raw(msgspec.json.encode(payload)),
+        )  # fmt: skip
+        subject = command_subject(caller, "answer", issuer="relay")
+        await self._commands.publish(subject, msgspec.json.encode(said), command=name)
 
     async def reject(self, delivery: Delivery, error: InvalidInput) -> None:
         """A command that cannot be read or stored is kept whole in DEAD, with the reason."""

@@ -1,5 +1,6 @@
 """From a delivery to the input of a run's decision; what needs no run is settled here."""
 
+import logging
 from collections.abc import Callable
 
 import msgspec
@@ -17,11 +18,19 @@ from waybook.services.walker.definitions import Definitions
 from waybook.services.walker.item import Item
 from waybook.services.walker.lifecycle import Lifecycle
 from waybook.services.walker.people import PeopleDesk
-from waybook.services.walker.requests import check_issuer, check_tokens, read_command, read_request
+from waybook.services.walker.requests import asked_by, check_issuer, check_tokens, read_command, read_request
 from waybook.services.walker.senders import Senders
 
 MOST_DELIVERIES = 10
 """How often a command is delivered without a commit of it before it is given up undecided (claims, rule 9)."""
+
+AWAITED_DELIVERIES = 8
+"""How often the start of another agent's run is delivered before who asked for it is told that nobody carries that agent."""
+
+LONGEST_WAIT_S = 60
+"""Seconds between two of these deliveries at most; the first wait is one second, each next twice as long."""
+
+log = logging.getLogger(__name__)
 
 
 class Reception:
@@ -50,12 +59,14 @@ class Reception:
         if delivery.claim.delivery > MOST_DELIVERIES and not await self._has_commit(delivery):
             text = f"delivered {delivery.claim.delivery} times without a commit"
             await self._correspondence.give_up(delivery, text)
+            await self._tell_caller(delivery, "undelivered", text)
             await self._acknowledge(delivery)
             return None
         try:
             return await self._read(delivery)
         except InvalidInput as error:
             await self._correspondence.reject(delivery, error)
+            await self._tell_caller(delivery, "invalid_input", str(error))
             await delivery.term("invalid input")
             return None
 
@@ -79,7 +90,7 @@ class Reception:
             await self._acknowledge(delivery)
             return None
         if current is None:
-            await self._refuse_agent(delivery, subject.key, command)
+            await self._not_carried(delivery, subject, command)
             return None
         check_issuer(subject)
         definition = await self._definition(subject, current)
@@ -131,11 +142,30 @@ class Reception:
             return None
         return decided_by
 
-    async def _refuse_agent(self, delivery: Delivery, key: RunKey, command: Command) -> None:
+    async def _not_carried(self, delivery: Delivery, subject: CommandSubject, command: Command) -> None:
+        """Refuses; work that another run hands over waits a while first, since its agent may be deployed a little later."""
+        key, times = subject.key, delivery.claim.delivery
         names = ", ".join(self._definitions.agents)
         text = f"no agent {key.agent!r} here; this installation carries {names}"
+        parent = asked_by(subject, command)
+        if parent is not None and times < AWAITED_DELIVERIES:
+            extra = {"action": "agent_awaited", "run": str(key), "delivery": times}
+            log.warning("%s; %s asked for it, and is told in about two minutes", text, parent.agent, extra=extra)
+            await delivery.nak(min(2 ** (times - 1), LONGEST_WAIT_S))
+            return
         await self._correspondence.refuse(delivery, key, command, Refused("unknown_agent", text))
-        await delivery.ack()
+        await self._tell_caller(delivery, "unknown_agent", text)
+        await self._acknowledge(delivery)
+
+    async def _tell_caller(self, delivery: Delivery, outcome: str, text: str) -> None:
+        """Work that was handed over and never begins is a failure of the request, which would be waited for otherwise."""
+        try:
+            subject, command = parse_command_subject(delivery.subject), read_command(delivery)
+            parent = asked_by(subject, command)
+        except InvalidInput:
+            return  # nothing says who gave it
+        if parent is not None:
+            await self._correspondence.tell_caller(subject.key, parent, command, outcome, text)
 
     async def _join_thread(self, key: RunKey, start: StartPayload) -> None:
         """A run belongs to its thread before it begins, so that a send can see newer mail (R X.1).

@@ -25,6 +25,7 @@ from waybook.engine.inputs import (
 from waybook.engine.intents import Compensate, Renew, Settle
 from waybook.engine.ports import Delivery, Objects
 from waybook.events.command import Command, SignalPayload, StartPayload
+from waybook.events.engine import Parent
 from waybook.events.errors import InvalidInput, TerminalError
 from waybook.events.headers import RECEIVED
 from waybook.events.subjects import AGENT_TOKEN, ANY, RUN_TOKEN, CommandSubject, RunKey, check_token
@@ -156,6 +157,16 @@ def check_issuer(subject: CommandSubject) -> None:
         raise NotPermitted(f"the verb {subject.verb} is the relay's, not {subject.issuer}'s")
     if subject.issuer == "relay" and subject.verb not in RELAY_VERBS | {"start", "retry", "cancel", "settle", "signal"}:
         raise NotPermitted(f"the relay may not give the verb {subject.verb}")
+
+
+def asked_by(subject: CommandSubject, command: Command) -> Parent | None:
+    """The run and request that a start is for, when the relay gives it for another run; None for any other command."""
+    if subject.verb != "start" or subject.issuer != "relay":
+        return None
+    try:
+        return _start.decode(command.payload).parent
+    except UNREADABLE:
+        return None
 
 
 async def read_request(
