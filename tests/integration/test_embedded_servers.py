@@ -308,6 +308,27 @@ async def test_with_one_given_only_the_other_is_started(data_directory: DataDire
         assert _running(servers) == [servers.nats.process.identity if servers.nats and servers.nats.process else None]
 
 
+async def test_a_reader_beside_a_given_nats_server_makes_no_database(tmp_path: Path, clean_nats: NatsUnderTest) -> None:
+    """A look at a deployment leaves nothing behind on the machine that one looks from."""
+    directory = DataDirectory(tmp_path / "none")
+    given = Given(clean_nats.url, clean_nats.monitor_url)
+    async with servers_for_reading(directory, "messages", given) as addresses:
+        assert addresses == Addresses(clean_nats.url, clean_nats.monitor_url, None)
+    assert not directory.path.exists()
+
+
+async def test_a_reader_says_that_it_takes_the_databases_of_a_former_owner(
+    data_directory: DataDirectory, clean_nats: NatsUnderTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They may be those of another nats-server."""
+    given = Given(clean_nats.url, clean_nats.monitor_url)
+    async with Servers(data_directory, "up", given) as owners:
+        pass
+    async with servers_for_reading(data_directory, "messages", given) as addresses:
+        assert addresses.database_url == owners.database_url
+    assert "database_of_directory" in {getattr(record, "action", "") for record in caplog.records}
+
+
 async def test_a_given_address_outranks_the_owners(data_directory: DataDirectory, database_url: str) -> None:
     async with Servers(data_directory, "up") as owners:
         async with servers_for_reading(data_directory, "messages", Given(database_url=database_url)) as addresses:

@@ -51,6 +51,11 @@ class Postgres(EmbeddedServer):
         return f"postgresql://{_ROLE}@/{_DATABASE}?host={quote(str(self._socket_folder), safe='/')}"
 
     @property
+    def is_made(self) -> bool:
+        """Whether a cluster was ever made in the folder."""
+        return (self._data / "PG_VERSION").exists()
+
+    @property
     def _socket_folder(self) -> Path:
         """In `folder`, or in /tmp where the path of the socket would be too long."""
         if len(os.fsencode(_socket(self.folder))) <= _LONGEST_SOCKET:

@@ -126,7 +126,8 @@ async def servers_for_reading(
 ) -> AsyncIterator[Addresses]:
     """The servers for a command that only reads, beside a running owner or without one.
 
-    What is not given comes from the living owner; without one the servers are started for the time of the block.
+    What is not given comes from the living owner; without one the servers are started for the time of the block. But
+    where a nats-server is given, no PostgreSQL is made in a directory that has none: there is no database then.
     Raises what entering `Servers` raises.
     """
     async with AsyncExitStack() as stack:
@@ -140,11 +141,23 @@ async def _borrow_or_start(stack: AsyncExitStack, directory: DataDirectory, role
             borrowed = await stack.enter_async_context(directory.borrowed())
             if borrowed is not None:
                 return _merged(given, borrowed)
+        if given.nats_url is not None and given.database_url is None and not _has_database(directory):
+            await check_nats(given.nats_url)
+            return Addresses(given.nats_url, given.nats_monitor_url)
         try:
             return await stack.enter_async_context(Servers(directory, role, given, reading=True))
         except DataDirectoryInUse:  # somebody was faster: use theirs
             if time.monotonic() >= end:
                 raise
+
+
+def _has_database(directory: DataDirectory) -> bool:
+    """Whether an owner kept read models there; said, since they may be those of another nats-server."""
+    found = Postgres(directory.postgres_folder).is_made
+    if found:
+        fields = {"action": "database_of_directory", "directory": str(directory.path)}
+        _log.warning("read models are taken from %s; WAYBOOK_DATABASE_URL names others", directory.path, extra=fields)
+    return found
 
 
 def _merged(given: Given, addresses: Addresses) -> Addresses:

@@ -38,7 +38,9 @@ class Installation(msgspec.Struct, frozen=True):
     def database_url(self) -> str:
         """Where the read models are. Raises PortMisconfigured when there is no database."""
         if self.addresses.database_url is None:
-            raise PortMisconfigured("there is no PostgreSQL; set WAYBOOK_DATABASE_URL")
+            raise PortMisconfigured(
+                "this needs the read models, and beside WAYBOOK_NATS_URL no PostgreSQL is named: set WAYBOOK_DATABASE_URL"
+            )
         return self.addresses.database_url
 
 
