@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from html import escape
+from unicodedata import east_asian_width
 
 import msgspec
 
+from waybook.agents.layout import Route, Tie, lay_out
 from waybook.agents.picture import Edge, Node, NodeState, Picture
 
 _FILL: Mapping[NodeState, tuple[str, str]] = {
@@ -18,11 +20,16 @@ _FILL: Mapping[NodeState, tuple[str, str]] = {
 _DASH = {"required": "", "optional": ' stroke-dasharray="5 4"', "many": ""}
 _WIDE = {"required": "1.3", "optional": "1.3", "many": "2.6"}
 
-_HEAD = 'viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"'
+_HEAD = (
+    'viewBox="0 0 8 8" refX="8" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto"'
+)
 _SMALL = ' font-size="10" fill="#666666"'
+_HALO = 'stroke="#ffffff" stroke-width="3" paint-order="stroke"'
+_DARK, _PALE = "#444444", "#cccccc"
 
 CHARACTER, LINE = 7.2, 16.0  # pixels of a letter and of a line of text
-GAP_X, GAP_Y, MARGIN = 36.0, 64.0, 20.0
+SMALL_CHARACTER, SMALL_LINE = 6.6, 14.0  # and of a label
+LOOP = 26.0  # how far an arrow back to its own box reaches
 
 
 class _Box(msgspec.Struct):
@@ -33,7 +40,7 @@ class _Box(msgspec.Struct):
 
     @property
     def width(self) -> float:
-        return max(len(line) for line in self.lines) * CHARACTER + 24
+        return max(_letters(line) for line in self.lines) * CHARACTER + 24
 
     @property
     def height(self) -> float:
@@ -41,21 +48,28 @@ class _Box(msgspec.Struct):
 
 
 def svg(drawn: Picture) -> str:
-    """An SVG document: dashed lines are optional inputs, thick ones lists."""
+    """An SVG document: dashed lines are optional inputs, thick ones lists, pale ones what a run did not take."""
     boxes = {node.id: _Box(node, _lines(node)) for node in drawn.nodes}
-    layers = _layers(drawn)
-    _place(layers, boxes)
-    width = max((b.x + b.width / 2 for b in boxes.values()), default=0.0) + MARGIN
-    height = max((b.y + b.height / 2 for b in boxes.values()), default=0.0) + MARGIN
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    bundles = list(_bundled(drawn.edges).values())
+    labels = [_label(edges) for edges in bundles]
+    ties = [_tie(edges, label) for edges, label in zip(bundles, labels, strict=True)]
+    plan = lay_out({name: (box.width, box.height) for name, box in boxes.items()}, ties, SMALL_LINE)
+    for name, spot in plan.boxes.items():
+        boxes[name].x, boxes[name].y = spot.x, spot.y
+    size = f'width="{plan.width:.0f}" height="{plan.height:.0f}" viewBox="0 0 {plan.width:.0f} {plan.height:.0f}"'
+    markers = "".join(
+        f'<marker id="{name}" {_HEAD}><path d="M0,0 L8,4 L0,8 z" fill="{colour}"/></marker>'
+        for name, colour in (("arrow", _DARK), ("pale", _PALE))
+    )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">',
         f"<title>{escape(drawn.agent)}</title>",
-        f'<defs><marker id="arrow" {_HEAD}><path d="M0,0 L8,4 L0,8 z" fill="#444444"/></marker></defs>',
+        f"<defs>{markers}</defs>",
     ]
-    for edges in _bundled(drawn.edges).values():
-        parts.append(_arrow(edges, boxes))
+    arrows = list(zip(bundles, labels, plan.routes, strict=True))
+    parts += [_arrow(edges, route, boxes[edges[0].source]) for edges, _, route in arrows]
     parts += [_shape(box) for box in boxes.values()]
+    parts += [_text(label, route, boxes[edges[0].source]) for edges, label, route in arrows]
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -64,51 +78,19 @@ def _lines(node: Node) -> tuple[str, ...]:
     return (label, *node.notes)
 
 
-def _layers(drawn: Picture) -> list[list[str]]:
-    """Nodes by the longest way from an entry, loops left out."""
-    depth = {node.id: 0 for node in drawn.nodes}
-    following: dict[str, list[str]] = {}
-    for edge in drawn.edges:
-        following.setdefault(edge.source, []).append(edge.target)
-    entered: set[str] = set()
-    done: set[str] = set()
-    order: list[str] = []
-    back: set[tuple[str, str]] = set()
-
-    def visit(name: str) -> None:
-        entered.add(name)
-        for target in following.get(name, ()):
-            if target in entered and target not in done:
-                back.add((name, target))
-            elif target not in entered:
-                visit(target)
-        done.add(name)
-        order.append(name)
-
-    for node in drawn.nodes:
-        if node.id not in entered:
-            visit(node.id)
-    for name in reversed(order):
-        for target in following.get(name, ()):
-            if (name, target) not in back:
-                depth[target] = max(depth[target], depth[name] + 1)
-    layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=0) + 1)]
-    for node in drawn.nodes:
-        layers[depth[node.id]].append(node.id)
-    return layers
+def _letters(text: str) -> float:
+    """How many letters of usual width a text is as wide as."""
+    return sum(2.0 if east_asian_width(letter) in "WF" else 1.0 for letter in text)
 
 
-def _place(layers: list[list[str]], boxes: dict[str, _Box]) -> None:
-    widths = [sum(boxes[n].width for n in layer) + GAP_X * (len(layer) - 1) for layer in layers]
-    middle = max(widths, default=0.0) / 2 + MARGIN + GAP_X
-    y = MARGIN
-    for layer, width in zip(layers, widths, strict=True):
-        height = max(boxes[n].height for n in layer)
-        x = middle - width / 2
-        for name in layer:
-            boxes[name].x, boxes[name].y = x + boxes[name].width / 2, y + height / 2
-            x += boxes[name].width + GAP_X
-        y += height + GAP_Y
+def _label(edges: list[Edge]) -> str:
+    return ", ".join(dict.fromkeys(e.event if not e.count or e.count == 1 else f"{e.event} ×{e.count}" for e in edges))
+
+
+def _tie(edges: list[Edge], label: str) -> Tie:
+    first = edges[0]
+    reach = LOOP if first.source == first.target else 0.0
+    return Tie(first.source, first.target, _letters(label) * SMALL_CHARACTER + reach)
 
 
 def _bundled(edges: tuple[Edge, ...]) -> dict[tuple[str, str], list[Edge]]:
@@ -119,26 +101,43 @@ def _bundled(edges: tuple[Edge, ...]) -> dict[tuple[str, str], list[Edge]]:
     return found
 
 
-def _arrow(edges: list[Edge], boxes: dict[str, _Box]) -> str:
-    source, target, kind = boxes[edges[0].source], boxes[edges[0].target], edges[0].kind
-    names = ", ".join(dict.fromkeys(e.event if not e.count or e.count == 1 else f"{e.event} ×{e.count}" for e in edges))
-    if target.y > source.y:
-        x1, y1, x2, y2 = source.x, source.y + source.height / 2, target.x, target.y - target.height / 2
-        bend = (y2 - y1) / 2
-        path = f"M{x1:.1f},{y1:.1f} C{x1:.1f},{y1 + bend:.1f} {x2:.1f},{y2 - bend:.1f} {x2:.1f},{y2:.1f}"
-        at = ((x1 + x2) / 2, (y1 + y2) / 2)
-    else:  # a loop goes round on the right
-        x1, y1, x2, y2 = source.x + source.width / 2, source.y, target.x + target.width / 2, target.y
-        out = max(x1, x2) + GAP_X
-        path = f"M{x1:.1f},{y1:.1f} C{out:.1f},{y1:.1f} {out:.1f},{y2:.1f} {x2:.1f},{y2:.1f}"
-        at = (out - GAP_X / 4, (y1 + y2) / 2)
-    colour = "#cccccc" if all(e.count == 0 for e in edges) else "#444444"
-    line = (
-        f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{_WIDE[kind]}"{_DASH[kind]} '
-        'marker-end="url(#arrow)"/>'
+def _arrow(edges: list[Edge], route: Route, source: _Box) -> str:
+    kind = edges[0].kind
+    if route.passes:
+        path = _path(route)
+    else:  # back to its own box, on the right
+        x, y = source.x + source.width / 2, source.y
+        path = f"M{x:.1f},{y - 8:.1f} C{x + LOOP:.1f},{y - 16:.1f} {x + LOOP:.1f},{y + 16:.1f} {x:.1f},{y + 8:.1f}"
+    is_pale = all(e.count == 0 for e in edges)
+    return (
+        f'<path d="{path}" fill="none" stroke="{_PALE if is_pale else _DARK}" stroke-width="{_WIDE[kind]}"{_DASH[kind]} '
+        f'marker-end="url(#{"pale" if is_pale else "arrow"})"/>'
     )
-    text = f'<text x="{at[0]:.1f}" y="{at[1]:.1f}" text-anchor="middle" fill="#333333" font-size="11">{escape(names)}</text>'
-    return line + text
+
+
+def _path(route: Route) -> str:
+    """From box to box: straight through the rows, bent between them."""
+    x, y = route.begin
+    parts = [f"M{x:.1f},{y:.1f}"]
+    stations = [(s.x, s.bottom, s.top) if route.is_up else (s.x, s.top, s.bottom) for s in route.passes]
+    for at, enters, leaves in (*stations, (*route.end, route.end[1])):
+        bend = (y + enters) / 2
+        parts.append(f"C{x:.1f},{bend:.1f} {at:.1f},{bend:.1f} {at:.1f},{enters:.1f}")
+        if leaves != enters:
+            parts.append(f"L{at:.1f},{leaves:.1f}")
+        x, y = at, leaves
+    return " ".join(parts)
+
+
+def _text(label: str, route: Route, source: _Box) -> str:
+    if route.label is not None:
+        x, y, anchor = route.label.x, route.label.y, "middle"
+    else:
+        x, y, anchor = source.x + source.width / 2 + LOOP - 4, source.y, "start"
+    return (
+        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}" fill="#333333" font-size="11" {_HALO}>'
+        f"{escape(label)}</text>"
+    )
 
 
 def _shape(box: _Box) -> str:
