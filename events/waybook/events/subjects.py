@@ -85,8 +85,11 @@ def parse_state_subject(subject: str) -> RunKey:
 def command_subject(
     key: RunKey, verb: str, *, issuer: Issuer, command_class: CommandClass | None = None, lane: str = ANY
 ) -> str:
-    """Subject of a command. The class is `new` for `start` and `ctl` for everything else, unless given."""
-    kind = command_class or ("new" if verb == "start" else "ctl")
+    """Subject of a command. The class is `new` for work (`start`, `exec`) and `ctl` for all else, unless given.
+
+    A decision never waits behind work: neither behind starts nor behind the offered steps of a wide run.
+    """
+    kind = command_class or ("new" if verb in ("start", "exec") else "ctl")
     return f"cmd.{kind}.{lane}.{issuer}.{key.tenant}.{key.agent}.{key.run}.{verb}"
 
 

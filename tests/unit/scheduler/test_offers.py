@@ -7,8 +7,9 @@ from tests.unit.scheduler.flaky import Go, Side
 from tests.unit.scheduler.plant import CODEC, Plant
 
 from waybook.adapters.memory.clock import ManualClock
-from waybook.agents import Agent, Event, step
+from waybook.agents import Agent, Event, ExternalEvent, step
 from waybook.events.engine import StepBegan, StepCompleted, StepOffered
+from waybook.events.subjects import RunKey
 
 PIECES = 10
 
@@ -71,7 +72,7 @@ async def test_offered_executions_are_taken_over_by_other_workers() -> None:
     """The walker that splits begins what it has slots for; others begin what it offered, and nothing twice."""
     plant = Plant()
     for name in ("first", "second", "third"):
-        await plant.walk(Splitting, name=name, executions=2, ctl_slots=1)
+        await plant.walk(Splitting, name=name, executions=2, slots=1)
     plant.schedule()
     await plant.start()
     await plant.until(lambda: plant.side.calls["ask"] == PIECES and not plant.commands.waiting)
@@ -98,4 +99,51 @@ async def test_what_a_worker_offered_outlives_it() -> None:
     completed = [event for event in plant.events() if isinstance(event, StepCompleted)]
     assert len(completed) == PIECES + 1
     assert begun_by(plant)["second"] == PIECES
+    await plant.close()
+
+
+async def test_a_decision_does_not_wait_behind_offered_steps() -> None:
+    """However many offered steps wait or take long, a cancel is decided at once, of that run and of others."""
+    plant = Plant(GatedSide)
+    await plant.walk(Splitting, executions=2, slots=3, ctl_slots=1)
+    plant.schedule()
+    await plant.start()
+    await plant.until(lambda: plant.side.calls["ask"] == 4 and len(plant.commands.waiting) >= PIECES - 4)
+    await plant.give("cancel", {"reason": "enough"})
+    await plant.until(lambda: plant.stands() == "cancelled")
+    assert plant.side.calls["ask"] == 4
+    await plant.close()
+
+
+class Answered(ExternalEvent, frozen=True, kw_only=True):
+    """Somebody said so."""
+
+
+class Answering(Agent):
+    """Works long on what somebody says."""
+
+    name = "flaky"
+
+    @step
+    async def begin(self, go: Go) -> None:
+        return None
+
+    @step
+    async def work(self, answered: Answered, side: Side) -> None:
+        side.ask("work")
+        await side.gate()
+
+
+async def test_a_decision_does_not_wait_for_the_steps_of_another() -> None:
+    """What people say is taken while the steps that earlier words led to still run; as many of them as there are slots."""
+    plant = Plant(GatedSide)
+    await plant.walk(Answering, slots=4, ctl_slots=1)
+    keys = [RunKey("main", "flaky", f"r{n}") for n in range(4)]
+    await plant.start(*keys)
+    await plant.until(lambda: all(plant.stands(key) == "running" for key in keys))
+    for key in keys:
+        await plant.give("signal", {"event": "Answered", "body": {}}, key)
+    await plant.until(lambda: plant.side.calls["ask"] == 4)
+    await plant.give("cancel", {"reason": "enough"}, keys[0])
+    await plant.until(lambda: plant.stands(keys[0]) == "cancelled")
     await plant.close()

@@ -354,6 +354,7 @@ class RunActor:
             self._let_go(command.id, delivery)
         elif isinstance(following, Keep):
             self._renew(command.id, delivery)
+            self._office.at_work(delivery)
             await self._office.correspondence.answer(self.key, item, outcome, self._run)
         elif isinstance(following, Bury):
             await self._bury(command.id, delivery, following.reason)

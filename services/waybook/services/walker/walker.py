@@ -79,7 +79,8 @@ class WalkerPorts(msgspec.Struct, frozen=True):
 
 
 class WalkerOptions(msgspec.Struct, frozen=True):
-    """`slots`: commands walked at once. `ctl_slots` are kept beside them for decisions. `pull_s`: one pull's patience.
+    """`slots`: starts and offered steps at once. `ctl_slots` are kept beside them for decisions; the place of one whose
+    steps run is free for another, `slots` times. `pull_s`: one pull's patience.
 
     `lane_consumers`: those of the lanes of its definitions (`waybook.services.walker.definitions.lanes`), with
     `lane_slots` each; commands come there only when another walker could not continue their run.
@@ -166,6 +167,7 @@ class Walker:
         self._slots = _slots(self._options)
         self._taken = dict.fromkeys(self._slots, 0)
         self._origin: dict[int, str] = {}
+        self._at_work: set[int] = set()
         self._freed = asyncio.Event()
         self._outages: dict[object, PortError] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -339,10 +341,20 @@ class Walker:
 
     def free_slot(self, delivery: Delivery) -> None:
         """Another command may be taken in the place of this one, which may still be held."""
+        self._at_work.discard(id(delivery))
         consumer = self._origin.pop(id(delivery), None)
         if consumer is not None:
             self._taken[consumer] -= 1
             self._freed.set()
+
+    def at_work(self, delivery: Delivery) -> None:
+        """The command was decided and its steps run: of those that hold places for decisions as many as there are
+        places for work give theirs to another one, so that a decision does not wait for other people's steps."""
+        place = id(delivery)
+        holds = self._origin.get(place)
+        if holds not in (None, self._options.new_consumer) and len(self._at_work) < self._options.slots:
+            self.free_slot(delivery)
+            self._at_work.add(place)
 
     async def finish(self, delivery: Delivery) -> None:
         """Acknowledges: nothing under this command is open any more. A lost one brings it again, found applied."""
