@@ -11,7 +11,7 @@ from tests.conformance.patience import LOOK_S, NoRest, Patience
 from tests.conformance.pipeline.backends import MemoryBackend, in_memory
 from tests.conformance.test_own_cases import CASES
 
-from waybook.engine.ports import CTL_ANY, NEW_ANY
+from waybook.engine.ports import ANY_LANE
 
 PAUSE_S = 30.0
 CASE = next(case for case in CASES if case.id == "redelivered-after-the-end")
@@ -59,7 +59,7 @@ async def test_what_never_comes_to_rest_says_how_each_worker_stands(monkeypatch:
     """A command that nobody takes: slots and pulls of each worker, and what keeps it from taking any."""
     monkeypatch.setattr(dispatcher_world, "PATIENCE_S", 0.05)
     backend = MemoryBackend()
-    await backend.ports.commands.ensure_consumers((CTL_ANY, NEW_ANY))
+    await backend.ports.commands.ensure_consumers(ANY_LANE)
     async with opened(CASE, backend, workers=2) as world:
         world.define()
         world.staff()

@@ -20,7 +20,7 @@ from waybook.testing.servers import NatsUnderTest, nats_for_tests
 
 NAMES = [
     "STATE_g1_00", "COMMANDS", "TIMERS", "AUDITIN", "AUDIT", "TRACE", "DEAD", "KV_snapshots", "OBJ_artifacts",
-    "STATE_g1_00/projections", "STATE_g1_00/relay", "COMMANDS/ctl_any", "COMMANDS/new_any", "TIMERS/fire_send",
+    "STATE_g1_00/projections", "STATE_g1_00/relay", "COMMANDS/ctl_any", "COMMANDS/new_any", "COMMANDS/step_any", "TIMERS/fire_send",
     "TIMERS/fire_deadline", "TIMERS/fire_retry", "TIMERS/fire_wait",
 ]  # fmt: skip
 

@@ -19,7 +19,7 @@ from waybook.adapters.embedded import Addresses
 from waybook.agents import Agent, Effects, Event, StartEvent, StopEvent, step
 from waybook.agents.definition import AgentDefinition, define
 from waybook.agents.effects import EffectAdapter
-from waybook.engine.ports import CTL_ANY, NEW_ANY
+from waybook.engine.ports import ANY_LANE
 from waybook.events.errors import RetryableError
 from waybook.services.bootstrap.installation import Installation
 from waybook.services.bootstrap.scheduling import scheduling
@@ -171,7 +171,7 @@ async def walk(
     )  # fmt: skip
     async with walker_ports(
         installation.wiring, settings.url, ack_wait_s=ACK_WAIT_S, exclusive=False,
-        on_lost=lambda: walker.claims_lost(), consumers=(CTL_ANY, NEW_ANY, *own),
+        on_lost=lambda: walker.claims_lost(), consumers=(*ANY_LANE, *own),
     ) as ports:  # fmt: skip
         walker = Walker([agent], ports, provides=provides, effects=effects, options=options)
         stopping = asyncio.Event()

@@ -253,7 +253,7 @@ async def installation(url: str) -> AsyncIterator[Wiring]:
     topology = await ensure_topology(url, ack_wait_ms=round(ACK_WAIT_S * 1000))
     assert topology is not None
     async with wired(url, name="crash-test", ack_wait_s=ACK_WAIT_S) as wiring:
-        for name in ("ctl_any", "new_any"):
+        for name in ("ctl_any", "new_any", "step_any"):
             await wiring.connection.client.jetstream().delete_consumer("COMMANDS", name)
         yield wiring
 

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, get_args
 
 import msgspec
 
@@ -32,7 +33,11 @@ def _spread_masks() -> tuple[tuple[int, int, int], ...]:
 
 _SPREAD = _spread_masks()
 
-CommandClass = Literal["ctl", "new"]
+CommandClass = Literal["ctl", "new", "step"]
+
+CLASSES: Mapping[str, CommandClass] = {"start": "new", "exec": "step"}
+"""Work has classes of its own, so that a decision waits neither behind starts nor behind the offered steps of a wide
+run, and a start not behind those."""
 Issuer = Literal["gw", "cli", "relay"]
 
 
@@ -85,18 +90,20 @@ def parse_state_subject(subject: str) -> RunKey:
 def command_subject(
     key: RunKey, verb: str, *, issuer: Issuer, command_class: CommandClass | None = None, lane: str = ANY
 ) -> str:
-    """Subject of a command. The class is `new` for work (`start`, `exec`) and `ctl` for all else, unless given.
-
-    A decision never waits behind work: neither behind starts nor behind the offered steps of a wide run.
-    """
-    kind = command_class or ("new" if verb in ("start", "exec") else "ctl")
+    """Subject of a command. The class is that of its verb (`CLASSES`) and `ctl` where it has none there, unless given."""
+    kind = command_class or CLASSES.get(verb, "ctl")
     return f"cmd.{kind}.{lane}.{issuer}.{key.tenant}.{key.agent}.{key.run}.{verb}"
 
 
 def parse_command_subject(subject: str) -> CommandSubject:
     """The parts of a command subject; InvalidInput when it is not one."""
     parts = subject.split(".")
-    if len(parts) != 8 or parts[0] != "cmd" or parts[1] not in ("ctl", "new") or parts[3] not in ("gw", "cli", "relay"):
+    if (
+        len(parts) != 8
+        or parts[0] != "cmd"
+        or parts[1] not in get_args(CommandClass)
+        or parts[3] not in ("gw", "cli", "relay")
+    ):
         raise InvalidInput(f"{subject!r} is not a subject of COMMANDS")
     return CommandSubject(parts[1], parts[2], parts[3], RunKey(parts[4], parts[5], parts[6]), parts[7])  # type: ignore[arg-type]
 

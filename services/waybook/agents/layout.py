@@ -5,6 +5,7 @@ An arrow has a place in each row that it passes, so that it runs under no box an
 
 from bisect import bisect_right, insort
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean
 
 import msgspec
@@ -94,7 +95,7 @@ def _route(
         rows[row].append(spot)
         passes.append(spot)
     chain = [boxes[first], *passes, boxes[last]]
-    for upper, lower in zip(chain, chain[1:], strict=False):
+    for upper, lower in pairwise(chain):
         upper.below.append(lower)
         lower.above.append(upper)
     return Route(passes[::-1] if is_up else passes, label, is_up)
@@ -196,7 +197,7 @@ def _place(rows: list[list[Spot]]) -> None:
 def _spread(row: Sequence[Spot], wanted: Sequence[float]) -> None:
     """The places next to the wanted ones that keep the order and the distances (least squares, neighbours pooled)."""
     shifts, shift = [0.0], 0.0
-    for left, right in zip(row, row[1:], strict=False):
+    for left, right in pairwise(row):
         gap = GAP_BOX if left.is_box and right.is_box else GAP_ARROW
         shift += (left.width + right.width) / 2 + gap
         shifts.append(shift)

@@ -138,6 +138,9 @@ class ConsumerSpec(msgspec.Struct, frozen=True):
 
 CTL_ANY = ConsumerSpec("ctl_any", "cmd.ctl.any.>")
 NEW_ANY = ConsumerSpec("new_any", "cmd.new.any.>")
+STEP_ANY = ConsumerSpec("step_any", "cmd.step.any.>")
+ANY_LANE = (CTL_ANY, NEW_ANY, STEP_ANY)
+"""What every walker takes from: decisions, starts, offered steps."""
 
 
 LANE_IDLE_S = 7 * 24 * 3600.0

@@ -26,7 +26,7 @@ from waybook.agents.definition import AgentDefinition, define
 from waybook.agents.effects import EffectAdapter
 from waybook.engine.fold import Stored, fold_all
 from waybook.engine.hold import Why, why
-from waybook.engine.ports import CTL_ANY, NEW_ANY, Objects
+from waybook.engine.ports import ANY_LANE, Objects
 from waybook.engine.run import Run
 from waybook.engine.stall import OpenRequest, open_requests
 from waybook.events.codec import Codec
@@ -84,7 +84,7 @@ class Stage:
         self._scheduling: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        await self._commands.ensure_consumers((CTL_ANY, NEW_ANY))
+        await self._commands.ensure_consumers(ANY_LANE)
         self._scheduling = asyncio.create_task(self._scheduler.run())
         self._hire()
 

@@ -13,7 +13,7 @@ from waybook.adapters.memory.heartbeat import MemoryHeartbeat
 from waybook.adapters.memory.notes import MemoryNotes, MemoryReplies
 from waybook.adapters.memory.objects import MemoryObjects
 from waybook.adapters.memory.state_log import MemoryStateLog
-from waybook.engine.ports import CTL_ANY, NEW_ANY
+from waybook.engine.ports import ANY_LANE
 from waybook.services.bootstrap.topology import ensure_topology
 from waybook.services.bootstrap.wiring import walker_ports, wired
 from waybook.services.walker.walker import WalkerPorts
@@ -91,7 +91,7 @@ class NatsBackend:
 async def in_memory(chance: Random | None = None) -> AsyncIterator[Backend]:
     """A backend without any server. `chance` shuffles deliveries."""
     backend = MemoryBackend(chance)
-    await backend.ports.commands.ensure_consumers((CTL_ANY, NEW_ANY))
+    await backend.ports.commands.ensure_consumers(ANY_LANE)
     yield backend
 
 

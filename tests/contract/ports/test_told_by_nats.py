@@ -45,7 +45,9 @@ async def test_the_backlog_is_that_of_the_queue(connection: Connection, monkeypa
         ("waybook_jetstream_answers",): 1,
         ("waybook_commands_waiting", "ctl_any"): 0,
         ("waybook_commands_waiting", "new_any"): 5,
+        ("waybook_commands_waiting", "step_any"): 0,
         ("waybook_commands_held", "ctl_any"): 0,
+        ("waybook_commands_held", "step_any"): 0,
         ("waybook_commands_held", "new_any"): 0,
         ("waybook_dead_letters_stored",): 0,
     }

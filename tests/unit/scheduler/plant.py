@@ -18,7 +18,7 @@ from waybook.agents import Agent
 from waybook.agents.definition import define
 from waybook.engine.fold import fold_all
 from waybook.engine.hooks import Details, Hook, ignore
-from waybook.engine.ports import CTL_ANY, NEW_ANY, Clock
+from waybook.engine.ports import ANY_LANE, Clock
 from waybook.engine.run import Run
 from waybook.events.codec import Codec
 from waybook.events.command import Command, StartPayload
@@ -107,7 +107,7 @@ class Plant:
         **options: Any,
     ) -> Walker:
         """A walker at work, of the flaky agent unless others are named; `clock` may be wrong."""
-        await self.commands.ensure_consumers((CTL_ANY, NEW_ANY))
+        await self.commands.ensure_consumers(ANY_LANE)
         ports = WalkerPorts(
             state=self.state,
             commands=self.commands,

@@ -72,7 +72,7 @@ async def test_offered_executions_are_taken_over_by_other_workers() -> None:
     """The walker that splits begins what it has slots for; others begin what it offered, and nothing twice."""
     plant = Plant()
     for name in ("first", "second", "third"):
-        await plant.walk(Splitting, name=name, executions=2, slots=1)
+        await plant.walk(Splitting, name=name, executions=2, step_slots=1)
     plant.schedule()
     await plant.start()
     await plant.until(lambda: plant.side.calls["ask"] == PIECES and not plant.commands.waiting)
@@ -105,7 +105,7 @@ async def test_what_a_worker_offered_outlives_it() -> None:
 async def test_a_decision_does_not_wait_behind_offered_steps() -> None:
     """However many offered steps wait or take long, a cancel is decided at once, of that run and of others."""
     plant = Plant(GatedSide)
-    await plant.walk(Splitting, executions=2, slots=3, ctl_slots=1)
+    await plant.walk(Splitting, executions=2, step_slots=2, ctl_slots=1)
     plant.schedule()
     await plant.start()
     await plant.until(lambda: plant.side.calls["ask"] == 4 and len(plant.commands.waiting) >= PIECES - 4)

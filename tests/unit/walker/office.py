@@ -17,7 +17,7 @@ from waybook.agents.definition import define
 from waybook.agents.effects import EffectAdapter
 from waybook.engine.fold import fold_all
 from waybook.engine.hooks import Details
-from waybook.engine.ports import CTL_ANY, NEW_ANY
+from waybook.engine.ports import ANY_LANE
 from waybook.engine.run import Run
 from waybook.events.codec import Codec
 from waybook.events.command import Answer, Command, StartPayload
@@ -168,7 +168,7 @@ class Office:
     ) -> Process:
         """A walker of `agent`, whose token is that of KEY; `options` as in WalkerOptions."""
         process = Process(self, name, agent, older, options, effects)
-        await self.commands.ensure_consumers([CTL_ANY, NEW_ANY, *process.lanes])
+        await self.commands.ensure_consumers([*ANY_LANE, *process.lanes])
         self.processes.append(process)
         process.begin()
         return process

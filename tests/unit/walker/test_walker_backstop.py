@@ -8,7 +8,7 @@ import pytest
 from tests.unit.walker.office import KEY, Office, until
 
 from waybook.engine.hold import hold
-from waybook.engine.ports import CTL_ANY, NEW_ANY, ConsumerSpec
+from waybook.engine.ports import ANY_LANE, CTL_ANY, NEW_ANY, ConsumerSpec
 from waybook.services.reading.dead import last_given_up
 
 
@@ -21,7 +21,7 @@ async def office() -> AsyncIterator[Office]:
 
 async def deliver(office: Office, times: int, consumer: ConsumerSpec = NEW_ANY) -> bytes:
     """Takes the command so often and gives it back, as processes do that die on it; its bytes."""
-    await office.commands.ensure_consumers([CTL_ANY, NEW_ANY])
+    await office.commands.ensure_consumers(ANY_LANE)
     payload = b""
     for _ in range(times):
         [delivery] = await office.commands.pull(consumer.name, 1, 0.0)

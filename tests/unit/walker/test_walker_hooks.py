@@ -100,7 +100,7 @@ async def test_a_graceful_stop_tells_what_it_gives_back(office: Office) -> None:
     one = await office.process("one")
     await office.start()
     await until(lambda: one.gates.entered == ["first"])
-    assert one.walker.state.taken == {"new_any": 1, "ctl_any": 0, one.lanes[0].name: 0}
+    assert one.walker.state.taken == {"new_any": 1, "ctl_any": 0, "step_any": 0, one.lanes[0].name: 0}
     await one.stop()
     assert [(e.step, e.outcome) for e in told(one, StepEnded)] == [("first", "released")]
     assert sum(one.walker.state.taken.values()) == 0

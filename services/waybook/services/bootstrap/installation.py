@@ -13,7 +13,7 @@ from waybook.adapters.nats.command_queue import STREAM as COMMANDS
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.effects import EffectAdapter
 from waybook.engine.hooks import Hook, ignore
-from waybook.engine.ports import CTL_ANY, NEW_ANY, PortMisconfigured
+from waybook.engine.ports import ANY_LANE, PortMisconfigured
 from waybook.events.subjects import state_stream
 from waybook.services.bootstrap.beside import beside
 from waybook.services.bootstrap.effect_settings import effect_adapters
@@ -132,7 +132,7 @@ async def walking(
                 ack_wait_s=settings.ack_wait_s,
                 exclusive=installation.exclusive,
                 on_lost=lambda: holder[0].claims_lost() if holder else None,
-                consumers=(CTL_ANY, NEW_ANY, *own),
+                consumers=(*ANY_LANE, *own),
             )
         )
         options = WalkerOptions(

@@ -9,7 +9,7 @@ from waybook.adapters.metrics.listening import address, library_is_here, listeni
 from waybook.adapters.nats.connection import Connection
 from waybook.agents.definition import AgentDefinition
 from waybook.engine.hooks import Hook, ignore
-from waybook.engine.ports import CTL_ANY, NEW_ANY
+from waybook.engine.ports import ANY_LANE
 from waybook.services.bootstrap.settings import Settings
 from waybook.services.scheduler.scheduler import Scheduler
 from waybook.services.walker.definitions import lanes
@@ -163,5 +163,5 @@ def _of_scheduler(metrics: "SchedulerMetrics | None", scheduler: Scheduler) -> "
 def _walker_metrics(agents: Sequence[AgentDefinition]) -> "WalkerMetrics":
     from waybook.adapters.metrics.walker import WalkerMetrics
 
-    consumers = [spec.name for spec in (CTL_ANY, NEW_ANY, *lanes(agents))]
+    consumers = [spec.name for spec in (*ANY_LANE, *lanes(agents))]
     return WalkerMetrics({a.engine.agent: a.bodies for a in agents}, consumers)

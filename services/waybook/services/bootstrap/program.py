@@ -16,7 +16,7 @@ from waybook.agents import Agent, StartEvent
 from waybook.agents.definition import AgentDefinition, define
 from waybook.agents.effects import EffectAdapter
 from waybook.engine.hold import hold
-from waybook.engine.ports import CTL_ANY, NEW_ANY, CommandQueue, lane_consumer
+from waybook.engine.ports import ANY_LANE, CommandQueue, lane_consumer
 from waybook.engine.run import Run
 from waybook.events.command import Command, StartPayload
 from waybook.events.errors import RetryableError
@@ -66,7 +66,7 @@ async def run_once(
             own = lanes([definition])
             async with walker_ports(
                 wiring, url, ack_wait_s=60.0, exclusive=nats_url is None, on_lost=lambda: walker.claims_lost(),
-                consumers=(CTL_ANY, NEW_ANY, *own),
+                consumers=(*ANY_LANE, *own),
             ) as ports:  # fmt: skip
                 options = WalkerOptions(pull_s=0.2, lane_consumers=tuple(spec.name for spec in own))
                 walker = Walker([definition], ports, provides=provides, effects=effects, options=options)

@@ -42,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ack_wait_s: Annotated[float, msgspec.Meta(ge=0.5, le=3600)] = 60.0
     """Seconds after which the command of a worker that fell silent goes to another."""
     slots: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 64
-    """Runs, and steps that were offered, that one walker works on side by side."""
+    """Runs that one walker works on side by side."""
     executions: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 32
     """Steps of one run that its walker begins at once. What is due beyond is offered to all walkers."""
     retry_grid_s: Annotated[float, msgspec.Meta(ge=0.1, le=86_400)] = 300.0

@@ -16,7 +16,7 @@ from waybook.adapters.nats.settings import NatsSettings
 from waybook.adapters.nats.snapshots import NatsSnapshots
 from waybook.adapters.nats.state_log import NatsStateLog
 from waybook.engine.hooks import Hook, ignore
-from waybook.engine.ports import CTL_ANY, NEW_ANY, ConsumerSpec
+from waybook.engine.ports import ANY_LANE, ConsumerSpec
 from waybook.events.subjects import state_stream
 from waybook.services.bootstrap.clock import SystemClock
 from waybook.services.walker.walker import WalkerPorts
@@ -79,7 +79,7 @@ async def walker_ports(
     ack_wait_s: float,
     exclusive: bool,
     on_lost: Callable[[], None],
-    consumers: Sequence[ConsumerSpec] = (CTL_ANY, NEW_ANY),
+    consumers: Sequence[ConsumerSpec] = ANY_LANE,
 ) -> AsyncIterator[WalkerPorts]:
     """What a walker needs: consumers that are there, and a heartbeat in a thread of its own.
 

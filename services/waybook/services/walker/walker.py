@@ -79,8 +79,8 @@ class WalkerPorts(msgspec.Struct, frozen=True):
 
 
 class WalkerOptions(msgspec.Struct, frozen=True):
-    """`slots`: starts and offered steps at once. `ctl_slots` are kept beside them for decisions; the place of one whose
-    steps run is free for another, `slots` times. `pull_s`: one pull's patience.
+    """`slots`: starts walked at once, `step_slots`: offered steps. `ctl_slots` are kept beside them for decisions; the place
+    of one whose steps run is free for another, `slots` times. `pull_s`: one pull's patience.
 
     `lane_consumers`: those of the lanes of its definitions (`waybook.services.walker.definitions.lanes`), with
     `lane_slots` each; commands come there only when another walker could not continue their run.
@@ -98,7 +98,9 @@ class WalkerOptions(msgspec.Struct, frozen=True):
     pull_s: float = 1.0
     stop_s: float = 10.0
     strict: bool = False
+    step_slots: int = 16
     new_consumer: str = "new_any"
+    step_consumer: str = "step_any"
     ctl_consumer: str = "ctl_any"
     lane_consumers: tuple[str, ...] = ()
     lane_slots: int = 16
@@ -352,7 +354,8 @@ class Walker:
         places for work give theirs to another one, so that a decision does not wait for other people's steps."""
         place = id(delivery)
         holds = self._origin.get(place)
-        if holds not in (None, self._options.new_consumer) and len(self._at_work) < self._options.slots:
+        works = (None, self._options.new_consumer, self._options.step_consumer)
+        if holds not in works and len(self._at_work) < self._options.slots:
             self.free_slot(delivery)
             self._at_work.add(place)
 
@@ -444,7 +447,12 @@ class Walker:
 def _slots(options: WalkerOptions) -> dict[str, int]:
     """How many commands may be held at once, by consumer."""
     lanes = dict.fromkeys(options.lane_consumers, options.lane_slots)
-    return {options.new_consumer: options.slots, options.ctl_consumer: options.ctl_slots, **lanes}
+    return {
+        options.new_consumer: options.slots,
+        options.ctl_consumer: options.ctl_slots,
+        options.step_consumer: options.step_slots,
+        **lanes,
+    }
 
 
 def _check_provided(agents: Iterable[AgentDefinition], provides: Mapping[type, Any]) -> None:

@@ -8,7 +8,7 @@ from waybook.adapters.memory.heartbeat import MemoryHeartbeat
 from waybook.agents.definition import AgentDefinition
 from waybook.agents.effects import EffectAdapter
 from waybook.engine.inputs import Completed, Failed
-from waybook.engine.ports import CTL_ANY, NEW_ANY, Clock, Objects
+from waybook.engine.ports import ANY_LANE, Clock, Objects
 from waybook.engine.run import Action, Run
 from waybook.events.ending import end
 from waybook.services.scheduler.scheduler import Scheduler, SchedulerOptions, SchedulerPorts
@@ -81,7 +81,7 @@ class Process:
 
     async def begin(self) -> None:
         """Starts it, as the only owner of what its predecessor left."""
-        await self._world.queue.ensure_consumers((CTL_ANY, NEW_ANY))
+        await self._world.queue.ensure_consumers(ANY_LANE)
         self._running = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
