@@ -70,5 +70,5 @@ async def test_what_never_comes_to_rest_says_how_each_worker_stands(monkeypatch:
     said = str(caught.value)
     assert said.startswith("still moving: case-start-3 cmd.new.any.gw.case.workflow.r1.start (waiting); ")
     for worker in ("worker-1", "worker-2"):
-        assert f"{worker}: new_any 0 of 64 taken, ctl_any 0 of 16 taken, pulls 0 of " in said
+        assert f"{worker}: new_any 0 of 64 taken, ctl_any 0 of 16 taken, step_any 0 of 16 taken, pulls 0 of " in said
     assert said.count("the server is away") == 2

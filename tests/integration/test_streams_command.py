@@ -107,7 +107,7 @@ def test_plan_apply_check(streams: Streams, given: dict[str, str]) -> None:
 def test_tables_for_people(streams: Streams, given: dict[str, str]) -> None:
     """Without --json the same stands in tables, with a sentence at the end."""
     assert "STATE_g1_00" in streams("plan", **given).out
-    assert streams("apply", **given).out.splitlines()[-1] == "17 changed, 0 as declared"
+    assert streams("apply", **given).out.splitlines()[-1] == "18 changed, 0 as declared"
     by_hand(given["WAYBOOK_NATS_URL"], "STREAM.DELETE.DEAD", None)
     out = streams("check", **given).out
     assert "no such stream; `waybook streams apply` makes it" in out
@@ -175,7 +175,7 @@ def test_a_configured_lease_wins_over_the_files(streams: Streams, given: dict[st
     streams("apply", WAYBOOK_ACK_WAIT_S="2", **given)
     found = streams("check", "--json", **given).json["findings"]
     fires = [f"TIMERS/fire_{kind}" for kind in ("send", "deadline", "retry", "wait")]
-    names = ["STATE_g1_00/relay", "COMMANDS/ctl_any", "COMMANDS/new_any", *fires]
+    names = ["STATE_g1_00/relay", "COMMANDS/ctl_any", "COMMANDS/new_any", "COMMANDS/step_any", *fires]
     assert [(f["name"], f["declared"], f["stored"]) for f in found] == [(name, "1m", "2s") for name in names]
     assert streams("check", WAYBOOK_ACK_WAIT_S="2", **given).code == DONE
 
