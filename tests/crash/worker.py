@@ -61,11 +61,12 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     outside: Outside | None = None
 
 
-def consumers(tenant: str) -> tuple[ConsumerSpec, ConsumerSpec]:
-    """The consumers of one tenant's commands: decisions, starts."""
+def consumers(tenant: str) -> tuple[ConsumerSpec, ConsumerSpec, ConsumerSpec]:
+    """The consumers of one tenant's commands: decisions, starts, offered steps."""
     return (
         ConsumerSpec(f"ctl_{tenant}", f"cmd.ctl.any.*.{tenant}.>"),
         ConsumerSpec(f"new_{tenant}", f"cmd.new.any.*.{tenant}.>"),
+        ConsumerSpec(f"step_{tenant}", f"cmd.step.any.*.{tenant}.>"),
     )
 
 
@@ -88,15 +89,15 @@ async def _work(settings: WorkerSettings) -> int:
         faults.arm(fault.boundary, DEEDS[fault.deed], nth=fault.nth, where=fault.where)
     journal = Journal(settings.journal, faults, settings.gates, settings.deadly)
     agent = AGENTS[settings.version]
-    ctl, new = consumers(settings.tenant)
+    ctl, new, offered = consumers(settings.tenant)
     own = lane(settings.tenant, settings.version)
     options = WalkerOptions(
         strict=True, pull_s=0.25, slots=settings.slots, new_consumer=new.name, ctl_consumer=ctl.name,
-        lane_consumers=(own.name,), clock_margin_ms=100,
+        step_consumer=offered.name, lane_consumers=(own.name,), clock_margin_ms=100,
     )  # fmt: skip
     async with wired(settings.url, name="crash-worker", ack_wait_s=settings.ack_wait_s) as wiring:
         async with walker_ports(
-            wiring, settings.url, ack_wait_s=settings.ack_wait_s, exclusive=settings.exclusive, consumers=(ctl, new, own),
+            wiring, settings.url, ack_wait_s=settings.ack_wait_s, exclusive=settings.exclusive, consumers=(ctl, new, offered, own),
             on_lost=lambda: walker.claims_lost(),
         ) as ports:  # fmt: skip
             provides: dict[type, Any] = {**INBOX_PROVIDES, Journal: journal}

@@ -116,17 +116,17 @@ async def _work(deadly: Deadly) -> None:
         msgspec.structs.replace(d, bodies={s: bodies.wrapped(b, lambda: True, kill) for s, b in d.bodies.items()})
         for d in definitions.values()
     ]
-    ctl, new = consumers(deadly.tenant)
+    ctl, new, offered = consumers(deadly.tenant)
     async with wired(deadly.url, name="deadly", ack_wait_s=deadly.ack_wait_s) as wiring:
         async with walker_ports(
-            wiring, deadly.url, ack_wait_s=deadly.ack_wait_s, exclusive=False, consumers=(ctl, new),
+            wiring, deadly.url, ack_wait_s=deadly.ack_wait_s, exclusive=False, consumers=(ctl, new, offered),
             on_lost=lambda: lost(walkers),
         ) as ports:  # fmt: skip
             mortal = msgspec.structs.replace(ports, state=MortalLog(ports.state, traffic))
             walkers = [
                 Walker(agents, mortal, options=WalkerOptions(
                     name=f"deadly-{number}", strict=True, pull_s=0.25, slots=chance.randint(1, 3),
-                    ctl_slots=chance.randint(1, 3), new_consumer=new.name, ctl_consumer=ctl.name,
+                    ctl_slots=chance.randint(1, 3), new_consumer=new.name, ctl_consumer=ctl.name, step_consumer=offered.name,
                 ))
                 for number in range(deadly.walkers)
             ]  # fmt: skip
