@@ -27,7 +27,7 @@ def problems(old: str, new: str) -> list[tuple[int, str]]:
 
 
 def test_the_projects_own_file_declares_the_plan() -> None:
-    """State is untouchable, commands are a queue with two disjoint consumers, timers have schedules."""
+    """State is untouchable, commands are a queue with three disjoint consumers, timers have schedules."""
     topology = load_topology()
     state, commands = topology.streams["STATE_g1_00"], topology.streams["COMMANDS"]
     assert state.deny_delete and state.deny_purge and state.discard == "new" and state.max_age_ms == 0
@@ -35,6 +35,7 @@ def test_the_projects_own_file_declares_the_plan() -> None:
     assert {name: c.filter for name, c in commands.consumers.items()} == {
         "ctl_any": "cmd.ctl.any.>",
         "new_any": "cmd.new.any.>",
+        "step_any": "cmd.step.any.>",
     }
     assert all(
         (c.ack_wait_ms, c.max_ack_pending, c.max_deliver) == (60_000, 20_000, -1) for c in commands.consumers.values()
