@@ -222,6 +222,22 @@ async def _is(condition: Callable[[str], bool], ack_subject: str) -> bool:
     return condition(ack_subject)
 
 
+async def test_a_clock_that_jumps_ahead_lets_no_lease_lapse(
+    beating: NatsHeartbeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that runs is not begun again elsewhere because the machine's clock was set; when its time is over, it ends."""
+    beating.hold("$JS.ACK.COMMANDS.new_any.1.1.1.1.0", (time.time_ns() // 1_000_000) + 600_000)
+    beating.hold("$JS.ACK.COMMANDS.new_any.1.2.2.2.0", (time.time_ns() // 1_000_000) + 100)
+    three_hours_on = time.time() + 3 * 3600
+    monkeypatch.setattr(time, "time", lambda: three_hours_on)
+    monkeypatch.setattr(time, "time_ns", lambda: round(three_hours_on * 1e9))
+    async with asyncio.timeout(5.0):
+        while beating.held > 1:
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(ACK_WAIT_S / 3)  # one more renewal
+    assert not beating.is_broken("$JS.ACK.COMMANDS.new_any.1.1.1.1.0")
+
+
 async def test_a_server_away_for_longer_than_a_lease_ends_all_claims(own_nats: NatsUnderTest) -> None:
     lost = asyncio.Event()
     loop = asyncio.get_running_loop()

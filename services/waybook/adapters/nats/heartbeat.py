@@ -15,13 +15,13 @@ log = logging.getLogger(__name__)
 
 
 class _Lease:
-    """A delivery that is held. `since` is the boot time of `hold`."""
+    """A delivery that is held. `since` is the boot time of `hold`, `until` that at which it is renewed no longer."""
 
-    __slots__ = ("since", "until_ms")
+    __slots__ = ("since", "until")
 
-    def __init__(self, since: float, until_ms: int) -> None:
+    def __init__(self, since: float, until: float) -> None:
         self.since = since
-        self.until_ms = until_ms
+        self.until = until
 
 
 class NatsHeartbeat:
@@ -65,13 +65,18 @@ class NatsHeartbeat:
             self._thread.join(10.0)
 
     def hold(self, ack_subject: str, until_ms: int) -> None:
-        """Renews this delivery's lease until `drop` or `until_ms` (epoch, UTC), whichever is first. Any thread."""
+        """Renews this delivery's lease until `drop` or `until_ms` (epoch, UTC), whichever is first. Any thread.
+
+        How long that is counts from now: a clock that jumps ahead lets no lease lapse.
+        """
+        now = _boot_time()
+        until = now + until_ms / 1000 - time.time()
         known = self._held.get(ack_subject)
         if known is not None:
-            known.until_ms = until_ms  # should it be dropped in this moment, it counts as broken
+            known.until = until  # should it be dropped in this moment, it counts as broken
             return
         with self._lock:
-            self._held[ack_subject] = _Lease(_boot_time(), until_ms)
+            self._held[ack_subject] = _Lease(now, until)
 
     def drop(self, ack_subject: str) -> None:
         """Renews it no longer. Any thread; unknown ones are fine."""
@@ -124,9 +129,9 @@ class NatsHeartbeat:
 
     async def _renew(self, connection: Connection) -> bool:
         """Whether the server surely has the renewals, or there was nothing to renew."""
-        now_ms = time.time_ns() // 1_000_000
+        now = _boot_time()
         with self._lock:
-            self._held = {subject: lease for subject, lease in self._held.items() if lease.until_ms > now_ms}
+            self._held = {subject: lease for subject, lease in self._held.items() if lease.until > now}
             held = list(self._held)
         if not held:
             return connection.connected
