@@ -102,7 +102,8 @@ class _Drawing:
         if not body.options.stop_on_error:
             notes.append("errors ignored")
         state, count = self._state(body.name)
-        notes += self._branches(body.name)
+        branches = self._branches(body.name)
+        notes += (self._stand(body.name) if not 0 < len(branches) <= MOST_BRANCHES else []) + branches
         return Node(f"step_{body.name}", "step", body.name, tuple(notes), state, count)
 
     def edges(self) -> tuple[Edge, ...]:
@@ -145,6 +146,16 @@ class _Drawing:
 
     def _reached(self, event: str) -> NodeState:
         return "completed" if self._published[event] else "none"
+
+    def _stand(self, step: str) -> list[str]:
+        """How many executions of the step stand how, where not all stand the same."""
+        run = self._run
+        if run is None:
+            return []
+        states = Counter[str](action.status for action in self._newest(run, step))
+        states["offered"] += sum(offer.step == step for offer in run.offers.values())
+        there = [f"{count} {state}" for state, count in states.items() if count]
+        return [", ".join(there)] if len(there) > 1 else []
 
     def _branches(self, step: str) -> list[str]:
         """What became of the step in each branch that it works on."""

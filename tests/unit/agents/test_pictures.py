@@ -7,12 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from waybook.agents import Agent
+from waybook.agents import Agent, Event, NonRetryable, StartEvent, StopEvent, step
 from waybook.agents.layout import Tie, lay_out
 from waybook.agents.picture import Edge, Node, Picture, picture
 from waybook.agents.svg import svg
 from waybook.inbox.agent import Inbox
 from waybook.services.bootstrap.loading import load_agent
+from waybook.testing.rehearsal import rehearsal
 
 SAMPLES = Path(__file__).parents[3] / "samples" / "agents"
 NAMES = [
@@ -89,3 +90,37 @@ def test_a_chain_of_a_thousand_steps_can_be_drawn() -> None:
     nodes = tuple(Node(f"n{n}", "step", f"n{n}") for n in range(1200))
     edges = tuple(Edge(f"n{n}", f"n{n + 1}", "E") for n in range(1199))
     assert svg(Picture("long", nodes, edges)).count("<rect") == 1200
+
+
+class Asked(StartEvent, frozen=True, kw_only=True):
+    pass
+
+
+class Piece(Event, frozen=True, kw_only=True):
+    number: int
+
+
+class Done(StopEvent, frozen=True, kw_only=True):
+    pass
+
+
+class Wide(Agent):
+    """Three pieces, one of which cannot be done."""
+
+    @step
+    async def split(self, asked: Asked) -> list[Piece]:
+        return [Piece(number=number) for number in range(3)]
+
+    @step
+    async def work(self, piece: Piece) -> Done | None:
+        if piece.number == 1:
+            raise NonRetryable("this one not")
+        return None
+
+
+async def test_how_many_executions_stand_how_is_painted_where_they_differ() -> None:
+    async with rehearsal(Wide) as stage:
+        run = await stage.start(Asked())
+        painted = {node.label: node.notes for node in picture(Wide, stage.run(run)).nodes}
+    assert painted["work"] == ("2 completed, 1 failed",)
+    assert painted["split"] == ()
