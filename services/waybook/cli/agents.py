@@ -19,6 +19,7 @@ from waybook.cli.output import err, fail, out, print_json
 from waybook.cli.passed_over import passed_over_lines
 from waybook.cli.running import run_async
 from waybook.cli.runs import find_run
+from waybook.cli.ways_out import ways_out
 from waybook.engine.run import Run
 from waybook.events.codec import Codec
 from waybook.events.errors import InvalidInput
@@ -156,9 +157,9 @@ def _show(told: AgentRun) -> None:
                 f"asks   agent {request.agent} on {request.name}; it answers when a walker carries it: WAYBOOK_AGENTS"
             )
             out.print(text, markup=False, soft_wrap=True)
-            continue
-        answer = f"waybook signal {told.run} EVENT --agent {told.agent} --request {request.name} --data JSON"
-        out.print(f"asks   {request.event} {request.name}; answer: {answer}", markup=False, soft_wrap=True)
+    if told.why is not None:
+        for line in ways_out(told.run, told.agent, told.why):
+            out.print(line, markup=False, soft_wrap=True)
     if told.error is not None:
         out.print(f"error  {told.error}", markup=False, soft_wrap=True)
     for line in passed_over_lines(told.passed_over):

@@ -17,7 +17,8 @@ from waybook.cli.passed_over import passed_over_lines
 from waybook.cli.running import run_async
 from waybook.cli.runs import find_run, is_class
 from waybook.cli.strangers import shown
-from waybook.engine.hold import PassedOver
+from waybook.cli.ways_out import ways_out
+from waybook.engine.hold import PassedOver, Why
 from waybook.engine.hold import why as explain
 from waybook.engine.ports import lane_consumer
 from waybook.engine.run import titled
@@ -253,16 +254,18 @@ def why(run: RunId, agent: Agent = "inbox", data_dir: DataDir = None, as_json: J
     for line in passed_over_lines(msgspec.convert(answer["passed_over"], tuple[PassedOver, ...])):
         out.print(line, markup=False, soft_wrap=True)
     for request in answer["requests"]:
-        asked = f", {_handed_on(request)}" if request["agent"] else ""
-        out.print(f"asks   {request['event']} {request['name']}{asked}", markup=False, soft_wrap=True)
+        if request["agent"]:
+            out.print(
+                f"asks   {request['event']} {request['name']}, {_handed_on(request)}", markup=False, soft_wrap=True
+            )
+    for line in ways_out(answer["run"], answer["agent"], msgspec.convert(answer, Why)):
+        out.print(line, markup=False, soft_wrap=True)
     for step, types in answer["missing"].items():
         out.print(f"lacks  {step}: {' and '.join(types)}", markup=False)
     for step, text in answer["preconditions"].items():
         out.print(f"waits  {step}: {text}", markup=False)
     for step in answer["limits"]:
         out.print(f"limit  {step} was executed as often as it may be", markup=False)
-    for one in answer["approvals"]:
-        out.print(f"asks   waybook approve {answer['run']}/{one['approval']} | reject ...", markup=False)
 
 
 def _handed_on(request: dict[str, Any]) -> str:
@@ -303,4 +306,4 @@ async def _why(settings: Settings, run: str, agent: str, data_dir: Path | None) 
             if request["agent"] is not None:
                 child = RunKey(key.tenant, request["agent"], request["run"])
                 request["begun"] = await wiring.state.tail(state_subject(child)) is not None
-        return {"run": key.run, "definition": folded.definition, **answer}
+        return {"run": key.run, "agent": key.agent, "definition": folded.definition, **answer}

@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 from waybook.agents.reading import read
+from waybook.engine.ports import PortMisconfigured
 from waybook.events.errors import InvalidInput
 from waybook.events.subjects import RUN_TOKEN, RunKey, state_subject
 from waybook.projections.errors import NoReadModels
@@ -37,7 +38,10 @@ async def _is_there(installation: Installation, key: RunKey) -> bool:
     """Whether the log itself has a run of exactly that name: then no read model need be asked, which may stand still."""
     if not RUN_TOKEN.fullmatch(key.run):
         return False
-    return await installation.wiring.state.tail(state_subject(key)) is not None
+    try:
+        return await installation.wiring.state.tail(state_subject(key)) is not None
+    except PortMisconfigured:  # no streams: nothing was ever walked here
+        return False
 
 
 async def find_run(installation: Installation, run: str, agent: str) -> RunKey:

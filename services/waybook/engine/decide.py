@@ -61,6 +61,7 @@ from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.retry import fail, retry
 from waybook.engine.run import NO_PERSON, Action, Run, execution_key
 from waybook.engine.stall import is_asked, knows_request
+from waybook.engine.times import expired
 from waybook.engine.walks import kept, restart, restart_asked
 from waybook.events import engine as e
 from waybook.events.commit import Commit
@@ -174,7 +175,7 @@ def _command(recorder: Recorder, delivered: Delivered) -> Outcome:
     if recorder.started and command.id in recorder.run.applied:
         return claims.resume(recorder, delivered)
     if command.expires_at is not None and recorder.now > command.expires_at:
-        return Refused("expired", f"the command was valid until {command.expires_at} and handled at {recorder.now}")
+        return Refused("expired", expired(command.expires_at, recorder.now))
     version = recorder.version if recorder.events else recorder.version - 1
     if command.if_version is not None and command.if_version != version:
         return Refused("stale", f"the command holds for version {command.if_version}, the run is at {version}")

@@ -185,7 +185,8 @@ class Why(msgspec.Struct, frozen=True):
     `missing`: by step, the event types it still waits for. `requests`: questions that nobody answered. `preconditions`:
     by step, which one keeps it from running, and for which event it was false last. `limits`: steps that may not be executed any more.
     `approvals`: what people have to decide, who may, and until when. `because`: how it came to stand there. `passed_over`:
-    failures of this walk that did not stop it.
+    failures of this walk that did not stop it. `answers`: types of events from outside, one of which answers the requests.
+    `unsettled`: side effects whose outcome a person may tell.
     """
 
     state: str
@@ -200,6 +201,8 @@ class Why(msgspec.Struct, frozen=True):
     approvals: tuple[Waiting, ...] = ()
     because: str | None = None
     passed_over: tuple[PassedOver, ...] = ()
+    answers: tuple[str, ...] = ()
+    unsettled: tuple[str, ...] = ()
 
 
 def why(
@@ -227,6 +230,8 @@ def why(
         approvals=tuple(_waiting(name, a.request) for name, a in open_approvals(run).items()),
         because=_because(definition, run) if definition.carries(run.definition) else None,
         passed_over=_passed_over(definition, run),
+        answers=tuple(name for name, kind in definition.kinds.items() if kind == "external") if known else (),
+        unsettled=tuple(key for key, o in run.operations.items() if o.outcome == "unknown" or o.disputed),
     )
 
 

@@ -6,6 +6,7 @@ Nothing here asks the worker's own definition, which knows neither the run's ste
 from waybook.engine.inputs import Continue, Delivered, Exec, Input, Nothing, Outcome, Refused, Retry, Start
 from waybook.engine.intents import Settle
 from waybook.engine.run import Run
+from waybook.engine.times import expired
 
 NO_WORKER = Nothing("no_worker")
 
@@ -21,7 +22,7 @@ def decide_foreign(run: Run, one: Input, now: int) -> Outcome:
     if command.id in run.applied:
         return _applied(run, one)
     if command.expires_at is not None and now > command.expires_at:
-        return Refused("expired", f"the command was valid until {command.expires_at} and handled at {now}")
+        return Refused("expired", expired(command.expires_at, now))
     if isinstance(one.body, Start):
         return already_started(run, one.body)
     if run.ended and not run.open:

@@ -23,6 +23,7 @@ from waybook.engine.inputs import Accepted, Nothing, Outcome, Refused
 from waybook.engine.intents import CALL_MS, UNDO, Effect, Intend, Park, Renew, Settle
 from waybook.engine.recorder import Holder, Recorder
 from waybook.engine.run import Action, Operation, Run
+from waybook.engine.times import iso
 from waybook.events import engine as e
 
 FIRST_ASK_MS = 30_000
@@ -186,7 +187,7 @@ def _refuse_person(recorder: Recorder, one: Settle, known: Operation) -> Refused
         return Refused("already_settled", f"{one.key} is {known.outcome}, by {known.by}")
     over = known.intent.deadline + CLOCK_MARGIN_MS
     if one.outcome != "succeeded" and known.by != "call" and recorder.now < over:
-        return Refused("under_way", f"a call for {one.key} may be under way until {over}; say so after that")
+        return Refused("under_way", f"a call for {one.key} may be under way until {iso(over)}; say so after that")
     return None
 
 

@@ -30,6 +30,7 @@ from waybook.engine.aggregates.thread import holds_change, holds_member, thread_
 from waybook.engine.fold import apply, seal
 from waybook.engine.inputs import Accepted, Decision, Nothing, Outcome, Refused
 from waybook.engine.run import Run
+from waybook.engine.times import expired
 from waybook.events import engine as e
 from waybook.events.subjects import RunKey
 
@@ -80,7 +81,7 @@ def _decide_one(key: RunKey, run: Run | None, asked: Asked, now: int, grants: Gr
     if asked.command is not None and run is not None and asked.command in run.applied:
         return Nothing("applied")
     if asked.expires_at is not None and now > asked.expires_at:
-        return Refused("expired", f"the command was valid until {asked.expires_at} and handled at {now}")
+        return Refused("expired", expired(asked.expires_at, now))
     if asked.if_version is not None and asked.if_version != version:
         return Refused("stale", f"the command holds for version {asked.if_version}, {key.agent} is at {version}")
     agent, decide = _DECIDERS[type(asked.body)]

@@ -9,7 +9,7 @@ import msgspec
 
 from waybook.agents import Agent, StartEvent
 from waybook.agents.definition import AgentDefinition, define
-from waybook.engine.hold import Hold, PassedOver, hold, why
+from waybook.engine.hold import Hold, PassedOver, Why, hold, why
 from waybook.engine.run import Run
 from waybook.engine.stall import OpenRequest, open_requests
 from waybook.events.codec import Codec
@@ -30,7 +30,8 @@ class AgentRun(msgspec.Struct, frozen=True):
     """Where a run stands. `result` are the fields of its stop event, `stop` that event's type.
 
     `requests` are questions that nobody answered; `waybook signal RUN EVENT --request NAME` does. `error`: the step that
-    failed, and what it said. `passed_over`: those without which the run went on.
+    failed, and what it said. `passed_over`: those without which the run went on. `why`: all that
+    `waybook why` says.
     """
 
     run: str
@@ -44,6 +45,7 @@ class AgentRun(msgspec.Struct, frozen=True):
     reason: str | None = None
     error: str | None = None
     passed_over: tuple[PassedOver, ...] = ()
+    why: Why | None = None
 
 
 def own_agents(settings: Settings) -> list[AgentDefinition]:
@@ -182,4 +184,5 @@ def _told(definition: AgentDefinition, key: RunKey, run: Run | None, held: Hold)
         reason=run.reason,
         error=answer.error,
         passed_over=answer.passed_over,
+        why=answer,
     )
