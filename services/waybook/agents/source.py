@@ -74,7 +74,18 @@ def _source(function: Callable[..., Any], agent: type | None = None) -> _Source 
     if not isinstance(tree, Function):
         return None
     names = getattr(inspect.unwrap(function), "__globals__", {})
-    return _Source(tree, first - 1, names if agent is None else ChainMap({"self": agent}, names))
+    own: dict[str, Any] = _constants(tree)
+    if agent is not None:
+        own["self"] = agent
+    return _Source(tree, first - 1, ChainMap(own, names))
+
+
+def _constants(tree: Function) -> dict[str, Any]:
+    """Texts that a function gives a name once: keys of a context are often written so."""
+    stored = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    assigned = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)]
+    found = {t.id: n.value.value for n in assigned for t in n.targets if isinstance(t, ast.Name)}  # type: ignore[attr-defined]
+    return {name: value for name, value in found.items() if isinstance(value, str) and stored.count(name) == 1}
 
 
 def _named(signature: Signature, kind: type) -> list[str]:

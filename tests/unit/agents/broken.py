@@ -132,6 +132,28 @@ class Smuggles(Agent):
         return End()
 
 
+class NamedKey(Agent):
+    """Gives the key a name first; one that is given another value later is nobody's."""
+
+    @step
+    async def first(self, go: Go, run: RunContext) -> Found:
+        key = "query"
+        run.set(key, go.query)
+        other = "limit"
+        if go.query:
+            other = "size"
+        run.set(other, go.query)
+        return Found()
+
+    @step
+    async def second(self, found: Found, run: RunContext) -> End:
+        key = "query"
+        run.get(key)
+        run.get("limit")
+        run.get("size")
+        return End()
+
+
 class BareNone(Agent):
     """An optional event without `| None`."""
 
